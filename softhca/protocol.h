@@ -51,7 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SH_WIRE_VERSION 11
+#define SH_WIRE_VERSION 12
 #define SH_MSG_MAX	65536
 #define SH_MAX_ACTIONS	64
 #define SH_MAX_RINGS	2
@@ -167,6 +167,7 @@ enum sh_msg_type {
 	SH_MSG_MAD_CALL,   /* write(), read() or ioctl() on it */
 	SH_MSG_COUNTERS,   /* a program opens a file with counters: it is to say what is so now */
 	SH_MSG_CAPTURE,	   /* a capture begins or ends; it ends with the connection, too */
+	SH_MSG_DESCRIPTOR, /* a descriptor that the next command names */
 };
 
 struct sh_hello {
@@ -225,6 +226,15 @@ struct sh_command {
 	uint64_t memlock_limit; /* RLIMIT_MEMLOCK soft limit, bytes */
 	uint32_t here, reserved;
 };
+/*
+ * The kernel lets the daemon look at a process's descriptors only if it may trace the process. Where it may not,
+ * the error of the reply to a command is -1 - the number of the descriptor, and nothing has happened. The shim then hands
+ * the descriptor over, attached to this message, and sends the command again. No descriptor: there is none of that number.
+ */
+struct sh_descriptor {
+	uint32_t type;
+	int32_t number;
+}; /* reply: struct sh_status */
 /*
  * Commands of both faces that register no memory, and that programs give often. With them the shim leaves
  * cap_ipc_lock and memlock_limit 0, which costs it three system calls less.

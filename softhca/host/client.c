@@ -152,3 +152,39 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 	}
 	return err;
 }
+
+int sh_client_give(int fd, int number)
+{
+	struct sh_descriptor m = {.type = SH_MSG_DESCRIPTOR, .number = number};
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control = {.hdr = {.cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS,
+			     .cmsg_len = CMSG_LEN(sizeof(int))}};
+	struct iovec iov = {.iov_base = &m, .iov_len = sizeof(m)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	struct sh_status st;
+	long done;
+
+	memcpy(CMSG_DATA(&control.hdr), &number, sizeof(int));
+	do
+		done = sh_sys(syscall(SYS_sendmsg, fd, &msg, MSG_NOSIGNAL));
+	while (done == -EINTR);
+	if (done == -EBADF) { /* the kernel asks for the connection first, which is in order */
+		msg.msg_control = NULL;
+		msg.msg_controllen = 0;
+		do
+			done = sh_sys(syscall(SYS_sendmsg, fd, &msg, MSG_NOSIGNAL));
+		while (done == -EINTR);
+	}
+	if (done < 0)
+		return done == -EPIPE ? -ECONNRESET : (int)done;
+	do
+		done = sh_read(fd, &st, sizeof(st));
+	while (done == -EINTR);
+	return done == sizeof(st) ? 0 : done < 0 ? (int)done : -ECONNRESET;
+}

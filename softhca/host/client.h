@@ -35,4 +35,7 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		      unsigned int *nfds);
 
+/* Hands the daemon the descriptor of that number, or says that there is none. */
+int sh_client_give(int fd, int number);
+
 #endif

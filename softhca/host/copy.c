@@ -4,12 +4,14 @@
  * are device memory, otherwise by process_vm_readv and process_vm_writev. A page that is missing
  * ends the copy in an error, in this process's own memory, too. An address space that has ended is
  * told from a missing page, and the one that follows it in the process is not touched (witness.h).
- * A copy can also store a word of device memory, as the last thing that one call does.
+ * A copy can also store a word of device memory, as the last thing that one call does. Where the
+ * kernel does not let this process reach the other one, the daemon makes the copy (ferry.h).
  * Holds no lock and allocates no memory.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "ferry.h"
 #include "moves.h"
 #include "process.h"
 #include "softhca/device/memory/copy.h"
@@ -142,6 +144,20 @@ static long pull(const struct side *from, struct iovec *local, unsigned int nloc
 }
 
 /*
+ * What the daemon can do in place of a call that has failed, in one piece. Returns as the call does.
+ */
+SH_OUTLINE long by_ferry(long failed, const struct side *dst, const struct iovec *d,
+			 unsigned int nd, const struct side *src, const struct iovec *s,
+			 unsigned int ns)
+{
+	if (failed != -EPERM)
+		return failed;
+	if (!side_is_own(dst))
+		return sh_ferry(dst->proc, dst->witness, true, s, ns, d);
+	return side_is_own(src) ? failed : sh_ferry(src->proc, src->witness, false, d, nd, s);
+}
+
+/*
  * Tells on which side a copy failed: tries to read one byte of every page of the source's pieces.
  */
 static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsigned int niov)
@@ -154,8 +170,11 @@ static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsig
 			struct iovec local[] = {{0}, {.iov_base = &byte, .iov_len = 1}};
 			struct iovec remote[] = {{0},
 						 {.iov_base = (void *)(uintptr_t)at, .iov_len = 1}};
+			const struct side here = {0};
 			long done = pull(src, local, 1, remote, 1);
 
+			if (done != 1)
+				done = by_ferry(done, &here, local + 1, 1, src, remote + 1, 1);
 			if (done != 1)
 				return done == -ESRCH ? SH_COPY_GONE : SH_COPY_SRC;
 			at = (at | (PAGE - 1)) + 1;
@@ -186,12 +205,15 @@ static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len
 			done = pull(src, darray, nd, sarray, ns);
 		else
 			done = sh_witness_writev(dst->pid, dst->witness, sarray, ns, darray, nd);
-		if (done == -EINTR || done == -EAGAIN)
-			continue;
-		if (done == -ESRCH)
-			return SH_COPY_GONE;
-		if (done <= 0)
-			return blame(src, s, ns);
+		if (done <= 0) {
+			if (done == -EINTR || done == -EAGAIN)
+				continue;
+			done = by_ferry(done, dst, d, nd, src, s, ns);
+			if (done == -ESRCH)
+				return SH_COPY_GONE;
+			if (done <= 0)
+				return blame(src, s, ns);
+		}
 		side_advance(src, (uint64_t)done);
 		side_advance(dst, (uint64_t)done);
 		len -= (uint64_t)done;
@@ -495,10 +517,12 @@ enum sh_copy sh_host_seal(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 			       : sh_witness_writev(to.pid, to.witness, from, n + 1, into, 2);
 	while (done == -EINTR || done == -EAGAIN);
 	sh_reach_end(&sh_process.dev->inst->moves, &reach);
-	if (done == -ESRCH)
-		return SH_COPY_GONE;
-	if (done < 0 || (uint64_t)done < len)
-		return blame(&own, from + 1, n);
+	if (done < 0 || (uint64_t)done < len) {
+		if (done == -ESRCH)
+			return SH_COPY_GONE;
+		/* The daemon does not commit. */
+		return done == -EPERM ? SH_COPY_APART : blame(&own, from + 1, n);
+	}
 	/* The process has unmapped device memory: it cannot tell when the commit comes. */
 	if ((uint64_t)done < len + sizeof(word))
 		__atomic_store_n(commit, word, __ATOMIC_RELEASE);

@@ -53,7 +53,7 @@ void sh_moves_forked(void)
  * parent asks for its status. The parent may never do so. A thread in do_exit() is dead, too: the
  * daemon can hear that its process has ended before the thread is a zombie.
  */
-static bool dead(uint32_t number)
+bool sh_thread_dead(uint32_t number)
 {
 	char path[40], text[512], state;
 	unsigned int flags;
@@ -91,7 +91,7 @@ static int take(uint64_t *words, unsigned int count, uint64_t value)
 			unsigned int i = first + n < count ? first + n : first + n - count;
 			uint64_t old = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
-			if (old && (!pass || !dead(number_in(old))))
+			if (old && (!pass || !sh_thread_dead(number_in(old))))
 				continue;
 			if (__atomic_compare_exchange_n(&words[i], &old, value, false,
 							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -141,7 +141,7 @@ static void sweep(uint64_t *words, unsigned int count)
 	for (unsigned int i = 0; i < count; i++) {
 		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
-		if (word && dead(number_in(word)))
+		if (word && sh_thread_dead(number_in(word)))
 			__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST,
 						    __ATOMIC_SEQ_CST);
 	}
@@ -174,7 +174,7 @@ static uint32_t any(uint64_t *words, unsigned int count, uint32_t pid)
 
 		if (!word || (uint32_t)word != pid)
 			continue;
-		if (!dead(number_in(word)))
+		if (!sh_thread_dead(number_in(word)))
 			return number_in(word);
 		__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
@@ -246,6 +246,22 @@ bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
 	return false;
 }
 
+bool sh_reach_for(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t thread)
+{
+	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION);
+
+	r->word[0] = take_reach(moves, me | pid);
+	r->word[1] = -1;
+	/*
+	 * As long as that thread lives, an exchange that has begun to announce itself sees its word,
+	 * and does not take place. Pairs with sh_move_begin(), which looks twice.
+	 */
+	if (r->word[0] >= 0 && (!any(moves->moving, SH_MOVES, pid) || !sh_thread_dead(thread)))
+		return true;
+	sh_reach_end(moves, r);
+	return false;
+}
+
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
 {
 	put(moves->reaching, r->word[0]);
@@ -274,8 +290,13 @@ int sh_move_begin(struct sh_moves *moves)
 	do {
 		if (word < 0)
 			word = take(moves->moving, SH_MOVES, (uint64_t)thread_number() << 32 | pid);
-		/* Pairs with sh_reach_begin(). */
-		if (word >= 0 && !any(moves->reaching, sh_reaches(moves), pid))
+		/*
+		 * Pairs with sh_reach_begin(); the second look with sh_reach_for(): if the first one
+		 * found the word of a thread that had just died, the daemon may have announced itself
+		 * behind it.
+		 */
+		if (word >= 0 && !any(moves->reaching, sh_reaches(moves), pid) &&
+		    !any(moves->reaching, sh_reaches(moves), pid))
 			return word;
 		a_moment(pid);
 	} while (sh_now() < until);

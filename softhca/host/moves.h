@@ -26,6 +26,11 @@ void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pi
  * The same for who does not wait. False: that process is exchanging pages, and nothing is announced.
  */
 bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
+/*
+ * The same for who copies in place of another thread, which has announced that it reaches into that
+ * process. False: that thread has died.
+ */
+bool sh_reach_for(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t thread);
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r);
 /*
  * Called when this process becomes part of an instance, which it is not while it exchanges pages: a
@@ -37,6 +42,8 @@ void sh_moves_begin(struct sh_moves *moves);
  * later, other threads of the machine may have the numbers, and the words would count as theirs.
  */
 void sh_moves_sweep(struct sh_moves *moves);
+/* Has the thread, or the process, with this number ended? A zombie has. */
+bool sh_thread_dead(uint32_t number);
 /* In a forked child: its thread has a number of its own. */
 void sh_moves_forked(void);
 /* This thread does not reach anywhere any more, whatever it had begun. */

@@ -142,3 +142,39 @@ long sh_witness_writev(int pid, uint64_t witness, struct iovec *local, unsigned 
 				   .iov_len = 1};
 	return verdict(try(sh_vm_writev, pid, local, nlocal + 1, remote, nremote + 1), 1);
 }
+
+int sh_witness_open(int pid, uint64_t witness)
+{
+	int number = pid;
+
+	/* The number of a process, then those of its threads: see above. */
+	for (int i = 0; number && i < 10; i++, number = another_thread(pid)) {
+		uint64_t says = 0;
+		char path[32];
+		long done;
+		int fd;
+
+		snprintf(path, sizeof(path), "/proc/%d/mem", number);
+		fd = sh_open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return fd;
+		done = sh_witness_move(fd, witness, &says, sizeof(says), false);
+		if (done == sizeof(says) && says == SH_WITNESS)
+			return fd;
+		sh_close(fd);
+	}
+	return -ESRCH;
+}
+
+long sh_witness_move(int fd, uint64_t addr, void *buf, size_t len, bool out)
+{
+	const long call = out ? SYS_pwrite64 : SYS_pread64;
+	long done;
+
+	do
+		done = sh_sys(syscall(call, fd, buf, len, addr));
+	while (done == -EINTR);
+	if (!done && len)
+		return -ESRCH;
+	return done < 0 ? -EFAULT : done;
+}

@@ -14,6 +14,8 @@
 #ifndef SOFTHCA_HOST_WITNESS_H
 #define SOFTHCA_HOST_WITNESS_H
 
+#include <stdbool.h>
+
 #include "sys.h"
 
 #define SH_WITNESS	UINT64_C(0x736f66746863610a)
@@ -36,5 +38,17 @@ long sh_witness_readv(int pid, uint64_t witness, struct iovec *local, unsigned l
 		      struct iovec *remote, unsigned long nremote);
 long sh_witness_writev(int pid, uint64_t witness, struct iovec *local, unsigned long nlocal,
 		       struct iovec *remote, unsigned long nremote);
+
+/*
+ * A descriptor of the memory of that address space, to be opened while this process may look: it
+ * leads there whatever becomes of the other process's user, its capabilities and its program. Or
+ * -errno; -ESRCH: it is no longer that address space.
+ */
+int sh_witness_open(int pid, uint64_t witness);
+/*
+ * Copies len bytes by such a descriptor. Returns how many were copied, or -errno. -ESRCH: the
+ * address space has ended; -EFAULT: the first page is not there. Page protection does not apply.
+ */
+long sh_witness_move(int fd, uint64_t addr, void *buf, size_t len, bool out);
 
 #endif

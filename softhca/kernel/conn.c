@@ -25,10 +25,18 @@ void conn_listen_again(struct server *s)
 		s->deaf = false;
 }
 
+void conn_given(struct conn *c, struct given given)
+{
+	if (c->given.asked && c->given.fd >= 0)
+		close(c->given.fd);
+	c->given = given;
+}
+
 void conn_close(struct server *s, struct conn *c)
 {
 	retry_forget(s, c);
 	capture_end(s, c);
+	conn_given(c, (struct given){0});
 	s->conns[c->fd] = NULL;
 	close(c->fd);
 	conn_listen_again(s);
@@ -104,20 +112,58 @@ int conn_status(struct conn *c, int err)
 	return conn_reply(c, &st, sizeof(st), NULL, 0);
 }
 
+/* A message, and the descriptor that came with it, or -1. */
+static ssize_t receive(struct server *s, const struct conn *c, int *fd)
+{
+	union {
+		struct cmsghdr hdr;
+		char buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = s->message, .iov_len = sizeof(s->message)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.buf,
+			     .msg_controllen = sizeof(control.buf)};
+	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+
+	*fd = -1;
+	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+	    h->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(h), sizeof(int));
+	return n;
+}
+
+static int do_descriptor(struct conn *c, const struct sh_descriptor *m, int fd)
+{
+	conn_given(c, (struct given){.asked = true, .number = m->number, .fd = fd});
+	return conn_status(c, 0);
+}
+
 void conn_serve(struct server *s, struct conn *c)
 {
+	const struct sh_descriptor *m = (const void *)s->message;
 	ssize_t n;
-	int err;
+	int err, fd;
 
-	n = recv(c->fd, s->message, sizeof(s->message), MSG_DONTWAIT | MSG_TRUNC);
+	n = receive(s, c, &fd);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	files_drain(s);
 	/* The client has ended, or asks before it has its answer. */
 	if (n <= 0 || n > (ssize_t)sizeof(s->message) || c->kept_len) {
+		if (fd >= 0)
+			close(fd);
 		conn_close(s, c);
 		return;
 	}
+	if (n == sizeof(*m) && m->type == SH_MSG_DESCRIPTOR && c->greeted) {
+		if (do_descriptor(c, m, fd) < 0)
+			conn_close(s, c);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
 	err = dispatch(s, c, s->message, n, false);
 	if (err == -EINPROGRESS)
 		err = retry_keep(s, c, n);

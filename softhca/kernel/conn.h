@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "softhca/protocol.h"
+#include "kern.h"
 
 struct kproc;
 struct server;
@@ -24,6 +25,7 @@ struct conn {
 	uint32_t host;
 	pid_t pid;
 	struct kproc *proc; /* NULL: the command */
+	struct given given; /* for its next request */
 	/*
 	 * A request that was tried in vain, its length (0: there is none), and when it came: by the
 	 * clock, and for sh_grace_over().
@@ -44,6 +46,8 @@ void conn_serve(struct server *s, struct conn *c);
 int conn_reply(struct conn *c, const void *data, size_t len, const int *fds, unsigned int nfds);
 int conn_status(struct conn *c, int err); /* the same with a struct sh_status; err: 0 or -errno */
 void conn_close(struct server *s, struct conn *c);
+/* Takes a descriptor for the next request, and drops the one before. */
+void conn_given(struct conn *c, struct given given);
 /*
  * A descriptor may be free again. Every tick tries this, too, since not only connections use
  * descriptors.

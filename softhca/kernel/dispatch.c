@@ -24,8 +24,6 @@ static int do_hello(struct server *s, struct conn *c, const struct sh_hello *m, 
 {
 	struct kernel *k = s->k;
 	struct sh_hello_reply r = {.size = k->mem_size, .hosts = k->cfg.device.hosts};
-	struct user user = {.pid = c->pid, .witness = m->witness};
-	char byte;
 	int err;
 
 	if (len != sizeof(*m) || c->greeted)
@@ -35,12 +33,8 @@ static int do_hello(struct server *s, struct conn *c, const struct sh_hello *m, 
 	} else if (m->host >= k->cfg.device.hosts) {
 		r.error = EINVAL;
 	} else if (m->client) {
-		if (k->user->read(k->user_arg, &user, m->witness, &byte, 1) < 0) {
-			r.error = EPERM;
-		} else {
-			err = proc_attach(k, c->pid, m->host, m->again, m->witness, &c->proc);
-			r.error = -err;
-		}
+		err = proc_attach(k, c->pid, m->host, m->again, m->witness, &c->proc);
+		r.error = -err;
 	}
 	if (r.error)
 		return conn_reply(c, &r, sizeof(r), NULL, 0);
@@ -119,7 +113,7 @@ static int do_stop(struct server *s, struct conn *c, size_t len)
 	return conn_status(c, 0);
 }
 
-int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool late)
+static int serve(struct server *s, struct conn *c, const void *m, size_t len, bool late)
 {
 	uint32_t type;
 	int err;
@@ -151,4 +145,17 @@ int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool l
 			return err;
 	}
 	return -EPROTO;
+}
+
+int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool late)
+{
+	int err;
+
+	s->k->given = c->given;
+	s->k->wanted = -1;
+	err = serve(s, c, m, len, late);
+	s->k->given = (struct given){0};
+	if (err != -EINPROGRESS)
+		conn_given(c, (struct given){0});
+	return err;
 }

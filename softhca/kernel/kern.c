@@ -232,6 +232,7 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 	k->at = (struct sh_instdir)SH_INSTDIR_NONE;
 	k->dir_fd = k->lease_fd = k->memfd = k->epoll = -1;
 	k->user = &user_real;
+	k->wanted = -1;
 	if (!sh_page_size_known(sysconf(_SC_PAGESIZE), text, text_len))
 		return -ENOTSUP;
 	if (!config_ok(&cfg->device)) {

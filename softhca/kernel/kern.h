@@ -44,6 +44,15 @@ struct kernel {
 	struct sh_dev dev;
 	const struct user_ops *user;
 	void *user_arg;
+	/*
+	 * A descriptor that the client has handed over for the request that is being served (fd -1:
+	 * it has none of that number), and one that it is to hand over: -1: none.
+	 */
+	struct given {
+		bool asked;
+		int number, fd;
+	} given;
+	int wanted;
 	struct pool pool, shared; /* for queues; for registered memory */
 	/* What is set aside: until threads have left; until locks are free. */
 	struct aside *graced, *locked;

@@ -56,34 +56,51 @@ static void bury_old_images(struct kernel *k, pid_t pid)
 			proc_dead(k, k->proc[i]);
 }
 
+static void close_memory(struct user *user)
+{
+	if (user->mem > 0)
+		close(user->mem);
+	user->mem = 0;
+}
+
 int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
 		struct kproc **out)
 {
+	struct user user = {.pid = pid, .witness = witness};
 	struct sh_proc *slot;
 	struct kproc *p;
+	char byte;
+	int err;
 
 	if (again && again - 1 < SH_MAX_PROC) {
 		p = k->proc[again - 1];
 		if (p && p->pid == pid && p->user.witness == witness && !p->connected &&
-		    p->host == host) {
+		    p->host == host &&
+		    k->user->read(k->user_arg, &p->user, witness, &byte, 1) == 0) {
 			p->connected = true;
 			p->refs++;
 			*out = p;
 			return 0;
 		}
 	}
+	if (k->user->read(k->user_arg, &user, witness, &byte, 1) < 0)
+		return -EPERM;
 	bury_old_images(k, pid);
+	err = k->user->hold ? k->user->hold(k->user_arg, &user) : 0;
+	if (err)
+		return err;
 	p = calloc(1, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	p->slot = free_slot(k);
-	if (!p->slot) {
+	if (p)
+		p->slot = free_slot(k);
+	if (!p || !p->slot) {
+		err = p ? -EAGAIN : -ENOMEM;
+		close_memory(&user);
 		free(p);
-		return -EAGAIN;
+		return err;
 	}
 	p->pid = pid;
 	p->host = host;
-	p->user = (struct user){.pid = pid, .witness = witness};
+	p->user = user;
 	p->connected = true;
 	p->refs = 1;
 	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
@@ -205,7 +222,8 @@ bool proc_lives(struct kernel *k, const struct kproc *p)
 {
 	char byte;
 
-	return p->pidfd >= 0 && kill(p->pid, 0) == 0 &&
+	/* EPERM: it has another user by now. */
+	return p->pidfd >= 0 && (kill(p->pid, 0) == 0 || errno == EPERM) &&
 	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
 }
 
@@ -215,8 +233,11 @@ bool proc_ended(const struct kproc *p)
 	struct iovec local[] = {{0}, {.iov_base = &byte, .iov_len = 1}};
 	struct iovec remote[] = {{0},
 				 {.iov_base = (void *)(uintptr_t)p->user.witness, .iov_len = 1}};
+	long done = sh_witness_readv(p->pid, p->user.witness, local, 1, remote, 1);
 
-	return sh_witness_readv(p->pid, p->user.witness, local, 1, remote, 1) == -ESRCH;
+	if (done == -EPERM && p->user.mem > 0)
+		done = sh_witness_move(p->user.mem, p->user.witness, &byte, 1, false);
+	return done == -ESRCH;
 }
 
 void proc_dead(struct kernel *k, struct kproc *p)
@@ -233,6 +254,7 @@ void proc_dead(struct kernel *k, struct kproc *p)
 	windows_end(k, p);
 	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
 	k->proc[p->slot] = NULL;
+	close_memory(&p->user);
 	if (p->pidfd >= 0) {
 		close(p->pidfd);
 		p->pidfd = -1;

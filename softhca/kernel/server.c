@@ -26,6 +26,7 @@
 #include "softhca/host/process.h"
 #include "conn.h"
 #include "counters.h"
+#include "ferry.h"
 #include "files.h"
 #include "kern.h"
 #include "ports.h"
@@ -129,8 +130,10 @@ static void on_attention(struct server *s)
 {
 	uint64_t n;
 
-	if (read(s->attention, &n, sizeof(n)) > 0)
-		ROOMS(spill, s->k);
+	if (read(s->attention, &n, sizeof(n)) <= 0)
+		return;
+	ferry_serve(s->k);
+	ROOMS(spill, s->k);
 }
 
 void server_serve(struct server *s, uint64_t what)
@@ -302,6 +305,8 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 	if (err == 0)
 		err = sh_process_helper();
 	if (err == 0)
+		ferry_begin(k);
+	if (err == 0)
 		err = kern_publish(k, st->text, sizeof(st->text));
 	if (err == 0)
 		err = wire_go(k, s);
@@ -314,6 +319,7 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 				 "the limits are "
 				 "ulimit -n, -u, -d and -v, and sysctl fs.inotify",
 				 strerror(-err));
+		ferry_end(k);
 		if (s)
 			server_take_down(s);
 		free(s);
@@ -335,6 +341,7 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 	while (!k->stop)
 		if (epoll_wait(k->epoll, &ev, 1, -1) == 1)
 			server_serve(s, ev.data.u64);
+	ferry_end(k);
 	ports_end(k);
 	wire_leave(k);
 	__atomic_add_fetch(&sh_proc(&k->dev, 0)->attention, 1, __ATOMIC_SEQ_CST);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The memory and the descriptors of clients, as the kernel reaches them: through their witness, and
- * /proc. Never follows a pointer of a client.
+ * /proc. A process may have given up what the daemon needs for that: then its memory is reached
+ * through a descriptor that the daemon has opened before. Never follows a pointer of a client.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "softhca/host/witness.h"
+#include "kern.h"
 #include "user.h"
 
 static int move(const struct user *user, uint64_t addr, void *buf, size_t len, bool out)
@@ -24,6 +26,8 @@ static int move(const struct user *user, uint64_t addr, void *buf, size_t len, b
 		long done = out ? sh_witness_writev(user->pid, user->witness, local, 1, remote, 1)
 				: sh_witness_readv(user->pid, user->witness, local, 1, remote, 1);
 
+		if (done == -EPERM && user->mem > 0)
+			done = sh_witness_move(user->mem, addr, p, len, out);
 		if (done <= 0)
 			return -EFAULT;
 		p += done;
@@ -44,6 +48,18 @@ static int real_write(void *arg, const struct user *user, uint64_t addr, const v
 {
 	(void)arg;
 	return move(user, addr, (void *)buf, len, true);
+}
+
+/* Where the kernel refuses it for other reasons, the process is to give up nothing. */
+static int real_hold(void *arg, struct user *user)
+{
+	int fd = sh_witness_open(user->pid, user->witness);
+
+	(void)arg;
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return -EAGAIN;
+	user->mem = fd > 0 ? fd : 0;
+	return 0;
 }
 
 /* The kernel's commands do not accept a descriptor that was opened with O_PATH. */
@@ -75,7 +91,7 @@ static int real_open_fd(void *arg, pid_t tid, int fd)
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", tid, fd);
 	own = open(name, O_PATH | O_CLOEXEC);
 	if (own < 0)
-		return -EBADF;
+		return errno == EACCES || errno == EPERM ? -EACCES : -EBADF;
 	if (is_path(tid, fd)) {
 		close(own);
 		return -EBADF;
@@ -86,5 +102,32 @@ static int real_open_fd(void *arg, pid_t tid, int fd)
 const struct user_ops user_real = {
 	.read = real_read,
 	.write = real_write,
+	.hold = real_hold,
 	.open_fd = real_open_fd,
 };
+
+/* A copy of the client's own would keep the file open; this one only names it. */
+static int given(int fd)
+{
+	char name[64];
+	int own;
+
+	if (fd < 0 || fcntl(fd, F_GETFL) & O_PATH)
+		return -EBADF;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	own = open(name, O_PATH | O_CLOEXEC);
+	return own < 0 ? -EBADF : own;
+}
+
+int user_fd(struct kernel *k, pid_t tid, int fd)
+{
+	int own;
+
+	if (k->given.asked && k->given.number == fd)
+		return given(k->given.fd);
+	own = k->user->open_fd(k->user_arg, tid, fd);
+	if (own != -EACCES)
+		return own;
+	k->wanted = fd;
+	return -EBADF;
+}

@@ -12,15 +12,29 @@
 struct user { /* an address space, not only a process number */
 	pid_t pid;
 	uint64_t witness;
+	/* Its memory (sh_witness_open()), for when the process may not be looked at any more; 0: none */
+	int mem;
 };
 struct user_ops {
 	/* 0 or -EFAULT, also if the process has another address space by now */
 	int (*read)(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len);
 	int (*write)(void *arg, const struct user *user, uint64_t addr, const void *buf,
 		     size_t len);
-	/* An O_PATH descriptor of the file behind the client's descriptor, or -EBADF. */
+	/*
+	 * Opens user->mem, if that is possible: the process can give up what it takes. 0; -EAGAIN:
+	 * there is no room for a descriptor. May be NULL.
+	 */
+	int (*hold)(void *arg, struct user *user);
+	/*
+	 * An O_PATH descriptor of the file behind the client's descriptor, or -EBADF. -EACCES: the
+	 * daemon may not look.
+	 */
 	int (*open_fd)(void *arg, pid_t tid, int fd);
 };
 extern const struct user_ops user_real;
+
+struct kernel;
+/* open_fd(), or the descriptor that the client has handed over because the daemon may not look. */
+int user_fd(struct kernel *k, pid_t tid, int fd);
 
 #endif

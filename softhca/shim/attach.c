@@ -521,6 +521,16 @@ int shim_request_now(const void *req, size_t len, void *reply, size_t rlen, int 
 
 	announce(SH_WAITS_REQUEST, type, type == SH_MSG_COMMAND ? uverbs_command(req, len) : 0);
 	err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
+	if (!err && (type == SH_MSG_COMMAND || type == SH_MSG_CM_COMMAND)) {
+		int32_t error;
+
+		/* The first word of both replies: the daemon may not look at a descriptor. */
+		memcpy(&error, reply, sizeof(error));
+		if (error < 0)
+			err = sh_client_give(control.fd, -1 - error);
+		if (error < 0 && !err)
+			err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
+	}
 	announce(SH_WAITS_NOT, 0, 0);
 	/*
 	 * The daemon is gone, as a device is that was pulled out. EMFILE is a limit of this

@@ -520,24 +520,42 @@ static int look_at_undumpable(void)
 	uint64_t word = 0;
 	struct iovec local[] = {{0}, {.iov_base = &word, .iov_len = sizeof(word)}};
 	struct iovec remote[] = {{0}, {.iov_base = area, .iov_len = sizeof(word)}};
-	int err, ready[2], result = 0;
+	int err, ready[2], go[2], result = 0, mem;
+	uint64_t at;
 	pid_t pid;
 
 	if ((!geteuid() && setresuid(65534, 65534, 65534)) || prctl(PR_SET_DUMPABLE, 1) ||
-	    pipe(ready))
+	    pipe(ready) || pipe(go))
 		return 1;
 	pid = fork();
 	if (pid == 0) {
-		uint64_t at = sh_witness(&err);
-
-		if (!at || prctl(PR_SET_DUMPABLE, 0) ||
-		    write(ready[1], &at, sizeof(at)) != sizeof(at))
+		at = sh_witness(&err);
+		if (!at || write(ready[1], &at, sizeof(at)) != sizeof(at) ||
+		    read(go[0], &at, 1) != 1 || prctl(PR_SET_DUMPABLE, 0) ||
+		    write(ready[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
 	}
 	if (read(ready[0], &word, sizeof(word)) != sizeof(word))
 		return 2;
+	/* The memory of that address space, and of no other. */
+	if (sh_witness_open(pid, word + 4096) != -ESRCH)
+		return 6;
+	mem = sh_witness_open(pid, word);
+	if (mem < 0 || write(go[1], "", 1) != 1 || read(ready[0], &at, 1) != 1)
+		return 7;
+	if (sh_witness_open(pid, word) != -EACCES)
+		result = 8;
+	at = UINT64_C(0x1122334455667788);
+	if (sh_witness_move(mem, (uintptr_t)area, &at, sizeof(at), true) != sizeof(at))
+		result = 9;
+	at = 0;
+	if (sh_witness_move(mem, (uintptr_t)area, &at, sizeof(at), false) != sizeof(at) ||
+	    at != UINT64_C(0x1122334455667788))
+		result = 10;
+	if (sh_witness_move(mem, 4096, &at, sizeof(at), false) != -EFAULT)
+		result = 11;
 	if (sh_witness_readv(pid, word, local, 1, remote, 1) != -EPERM)
 		result = 3;
 	if (sh_witness_writev(pid, word, local, 1, remote, 1) != -EPERM)
@@ -546,10 +564,15 @@ static int look_at_undumpable(void)
 	waitpid(pid, NULL, 0);
 	if (sh_witness_readv(pid, word, local, 1, remote, 1) != -ESRCH)
 		result = 5;
+	if (sh_witness_move(mem, (uintptr_t)area, &at, sizeof(at), true) != -ESRCH)
+		result = 12;
 	return result;
 }
 
-/* A living process that another one may not look at is not taken for one that has ended. */
+/*
+ * A living process that another one may not look at is not taken for one that has ended. Who has
+ * opened its memory before still reaches it, until it ends.
+ */
 static void undumpable(void **state)
 {
 	pid_t pid = fork();

@@ -3,14 +3,18 @@
  * Description: a program that a process executes has its memory to itself. The process before it
  * had registered the same addresses. Its peer writes, sends and reads there all the time, and does
  * not reach the new program.
- * Again: SOFTHCA_QUEUES=copy
+ * Again: SOFTHCA_QUEUES=copy EXEC_DROPS=1
  *
  * One process alternates by exec between two parts. As the owner it registers two areas at fixed
  * addresses (this program is linked without PIE). As the stranger it has no device, and checks the
- * content of the areas. EXEC_ROUNDS is the number of rounds.
+ * content of the areas. EXEC_ROUNDS is the number of rounds. With EXEC_DROPS both give up what the
+ * kernel asks for where one of them reaches the other's memory.
  */
 #include <pthread.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "verbs_test.h"
 
@@ -60,6 +64,17 @@ static void link_of(struct link *l, bool rc, uint16_t lid, uint32_t qpn)
 	l->access = rc ? l->access : IBV_ACCESS_REMOTE_WRITE;
 }
 
+static void drop(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
+
+	if (!getenv("EXEC_DROPS"))
+		return;
+	CHECK_EQ(prctl(PR_SET_DUMPABLE, 0), 0);
+	CHECK_EQ(syscall(SYS_capset, &head, none), 0);
+}
+
 static void owner(uint32_t round)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
@@ -94,6 +109,7 @@ static void owner(uint32_t round)
 
 		CHECK_EQ(ibv_post_recv(qp[1], &wr, &bad), 0);
 	}
+	drop();
 	SAY(ready, round);
 	while (((volatile uint8_t *)of_file)[HALF - 1] != SENT ||
 	       ((volatile uint8_t *)of_none)[HALF - 1] != SENT)
@@ -180,6 +196,7 @@ static void peer(void)
 	side_open(&s, 2 * 4096, 64, SIDE_ONE_CQ);
 	memset(s.buf, SENT, 4096);
 	stage->peer_lid = s.lid;
+	drop();
 	for (uint32_t round = 1; round <= stage->rounds; round++) {
 		while (HEAR(published) != round)
 			sleep_ms(1);

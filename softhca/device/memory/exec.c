@@ -412,6 +412,15 @@ bool sh_inside(void)
 	return self.inside;
 }
 
+bool sh_inside_still(struct sh_dev *dev, uint64_t word)
+{
+	const uint64_t slot = word & SH_OWNER_SLOT;
+	const struct sh_exec *e = slots(dev) + slot - 1;
+
+	return slot && slot <= SH_MAX_EXEC && __atomic_load_n(&e->epoch, __ATOMIC_SEQ_CST) != 0 &&
+	       __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) == word >> SH_OWNER_GENERATION;
+}
+
 bool sh_after_leave(void (*fn)(void))
 {
 	if (!self.inside)

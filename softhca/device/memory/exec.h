@@ -25,6 +25,12 @@ void sh_exec_prepare(struct sh_dev *dev);
  */
 bool sh_inside(void);
 bool sh_after_leave(void (*fn)(void));
+/*
+ * Is the thread that this word of a lock names (lock.h) in device code, as far as anyone knows? If it
+ * has died there, and the caller is the daemon's thread, no grace is over before the daemon has asked
+ * for it again.
+ */
+bool sh_inside_still(struct sh_dev *dev, uint64_t word);
 /* Gives back this thread's slot, before the instance's memory is unmapped. */
 void sh_exec_release(void);
 /*

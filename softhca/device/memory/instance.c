@@ -249,6 +249,8 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 		return -EINVAL;
 	/* Contexts, processes and thread slots are small; event queues and registrations get their pages one by one. */
 	err = sh_reserve(fd, 0, SH_EVQ_OFF);
+	if (!err)
+		err = sh_reserve(fd, SH_FERRIES_OFF, sizeof(struct sh_ferries));
 	if (err)
 		return err;
 	inst->size = sh_instance_size(cfg);

@@ -14,6 +14,7 @@
  *	inst.evq_off		struct sh_evq[SH_MAX_EVQ]	event queues (completion channels, async fds); 0 = none
  *	inst.xrc_reg_off	struct sh_xrc_reg[SH_MAX_XRC_REG]	registrations of XRC receive QPs; 0 = none
  *	SH_TAP_OFF		struct sh_tap			copies of packets, while a capture runs
+ *	SH_FERRIES_OFF		struct sh_ferries		copies that threads have the daemon make
  *	inst.hca_off + i*span	one HCA: struct sh_hca, then its QP, CQ, SRQ, MPT and multicast tables
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *	inst.shared_off		pages that stand in for memory that the clients have registered
@@ -388,6 +389,32 @@ struct sh_wire {
 	uint64_t bad_icrc;
 };
 
+/*
+ * Copies that the daemon makes for threads which the kernel does not let reach into a process
+ * (host/ferry.h). A thread takes a place by its word (as in locks, lock.h), fills it, and stores
+ * SH_FERRY_ASKED as its state. The daemon stores SH_FERRY_DONE when it is done with the place,
+ * even if the thread that asked has died meanwhile. Only then does another thread take it.
+ */
+#define SH_FERRIES   16
+#define SH_FERRY_MAX 16384 /* bytes of one copy */
+enum sh_ferry_state { SH_FERRY_NONE, SH_FERRY_ASKED, SH_FERRY_DONE };
+struct sh_ferry {
+	uint64_t owner; /* the thread that has the place; 0 = free */
+	uint64_t asker; /* the thread that has asked, the same way */
+	uint32_t state; /* a futex */
+	uint32_t tid;	/* the asker's number */
+	uint32_t proc;	/* the process that has the memory */
+	uint32_t out;	/* nonzero: from data to the process */
+	uint64_t witness, addr;
+	uint32_t len;
+	int32_t result; /* bytes copied, or -errno */
+	uint8_t data[SH_FERRY_MAX] __attribute__((aligned(SH_APART)));
+};
+struct sh_ferries {
+	uint32_t open; /* nonzero: the daemon looks */
+	struct sh_ferry ferry[SH_FERRIES] __attribute__((aligned(SH_APART)));
+};
+
 struct sh_instance {
 	uint64_t magic;
 	uint64_t size;				    /* bytes to map */
@@ -424,7 +451,8 @@ struct sh_instance {
 #define SH_EVQ_OFF     (SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
 #define SH_XRC_REG_OFF (SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
 #define SH_TAP_OFF     (SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
-#define SH_HCA_OFF     (SH_TAP_OFF + SH_TAP_SIZE)
+#define SH_FERRIES_OFF (SH_TAP_OFF + SH_TAP_SIZE)
+#define SH_HCA_OFF     (SH_FERRIES_OFF + SH_PAGES(sizeof(struct sh_ferries)))
 
 struct sh_mcg {
 	uint32_t gid

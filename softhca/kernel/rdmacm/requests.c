@@ -54,6 +54,8 @@ static int do_command(struct server *s, struct conn *c, const struct sh_cm_comma
 		r.error = ENODEV;
 	else
 		r.error = -cm_command(&call, m->addr, m->len);
+	if (r.error && s->k->wanted >= 0)
+		r.error = -1 - s->k->wanted;
 	err = conn_reply(c, &r, sizeof(r), NULL, 0);
 	cm_timer_go(s->k);
 	return err;

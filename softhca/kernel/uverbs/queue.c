@@ -231,6 +231,40 @@ static bool has_buffer(const struct uobj *u, uint64_t uaddr, uint64_t len)
 	}
 }
 
+static bool within(const struct kbuf *b, uint64_t addr, uint64_t len)
+{
+	return addr >= b->uaddr && len <= b->len && addr - b->uaddr <= b->len - len;
+}
+
+bool queues_cover(const struct kctx *ctx, uint64_t addr, uint64_t len)
+{
+	uint64_t uaddr = addr & ~(uint64_t)(K_PAGE - 1);
+	const struct dbpage *page;
+	const struct uobj *u;
+
+	HASH_FIND(hh, ctx->dbpages, &uaddr, sizeof(uaddr), page);
+	if (page && addr - uaddr + len <= K_PAGE)
+		return true;
+	DL_FOREACH(ctx->objs[UO_CQ], u)
+	{
+		const struct kcq *cq = (const struct kcq *)u;
+
+		if (within(&cq->buf, addr, len) || within(&cq->old, addr, len))
+			return true;
+	}
+	DL_FOREACH(ctx->objs[UO_SRQ], u)
+	if (within(&((const struct ksrq *)u)->buf, addr, len))
+		return true;
+	DL_FOREACH(ctx->objs[UO_QP], u)
+	{
+		const struct kqp_handle *h = (const struct kqp_handle *)u;
+
+		if (h->qp && h->qp->ctx == ctx && within(&h->qp->buf, addr, len))
+			return true;
+	}
+	return false;
+}
+
 static void forget(struct kernel *k, struct kbuf *b)
 {
 	pages_put(k, b->shm, b->len / K_PAGE);

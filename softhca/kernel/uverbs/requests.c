@@ -95,6 +95,8 @@ static int do_command(struct server *s, struct conn *c, const struct sh_command 
 		r.error = ENODEV;
 	else if (!command_run(&call, m->addr, m->len))
 		return -EINPROGRESS;
+	if (r.error && s->k->wanted >= 0)
+		r.error = -1 - s->k->wanted;
 	err = conn_reply(c, &r, SH_COMMAND_REPLY(r.nactions), call.fds, r.nfds);
 	while (r.nfds)
 		close(call.fds[--r.nfds]);

@@ -202,6 +202,17 @@ static void dead(struct kernel *k, struct kproc *p)
 	regions_orphan(k, p);
 }
 
+static bool reachable(struct kernel *k, const struct kproc *p, uint64_t addr, uint64_t len)
+{
+	if (region_covers(p, addr, len))
+		return true;
+	for (uint32_t i = 1; i < SH_MAX_CTX; i++)
+		if (k->uverbs->ctx[i] && k->uverbs->ctx[i]->proc == p &&
+		    queues_cover(k->uverbs->ctx[i], addr, len))
+			return true;
+	return false;
+}
+
 static void orphans_of_hca(struct kernel *k, uint32_t hca)
 {
 	struct kqp *qp, *tmp;
@@ -327,6 +338,7 @@ const struct room uverbs_room = {
 	.tick = tick,
 	.detached = detached,
 	.dead = dead,
+	.reachable = reachable,
 	.orphans_of_hca = orphans_of_hca,
 	.orphans = orphans,
 	.port_event = port_event,
