@@ -22,4 +22,12 @@
 		return -1;                                                                         \
 	} while (0)
 
+/* A call that succeeds leaves errno as it was before. */
+static inline int shim_kept(int ret, int before)
+{
+	if (ret >= 0)
+		errno = before;
+	return ret;
+}
+
 #endif

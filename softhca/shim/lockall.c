@@ -83,8 +83,8 @@ static int check_limit(uint64_t size)
 
 EXPORT int mlockall(int flags)
 {
+	int before = errno, ret;
 	uint64_t size;
-	int ret;
 
 	if (!shim_active() || !shim_dev.inst || !(flags & MCL_CURRENT) ||
 	    flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) || !(size = program_size())) {
@@ -103,6 +103,7 @@ EXPORT int mlockall(int flags)
 		return -1;
 	future = flags & MCL_FUTURE;
 	lock_program(flags & MCL_ONFAULT);
+	errno = before;
 	return 0;
 }
 

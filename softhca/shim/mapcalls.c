@@ -96,8 +96,8 @@ static int unmap(void *addr, size_t len)
 
 EXPORT int munmap(void *addr, size_t len)
 {
+	int before = errno, ret;
 	bool had_marks;
-	int ret;
 
 	shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
 	own_unmapped((uintptr_t)addr, whole(len));
@@ -106,11 +106,13 @@ EXPORT int munmap(void *addr, size_t len)
 	ret = unmap(addr, len);
 	if (ret && had_marks)
 		marks_unsure();
-	return ret;
+	return shim_kept(ret, before);
 }
 
 EXPORT int mprotect(void *addr, size_t len, int prot)
 {
+	int before = errno;
+
 	/*
 	 * The device keeps to what the process may do, as with memory that it reaches by address.
 	 */
@@ -118,12 +120,14 @@ EXPORT int mprotect(void *addr, size_t len, int prot)
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 		shim_control_put();
 	}
-	return REAL(mprotect)(addr, len, prot);
+	return shim_kept(REAL(mprotect)(addr, len, prot), before);
 }
 
 /* The key would be lost when the pages are exchanged again. */
 EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 {
+	int before = errno;
+
 	if (pkey > 0)
 		marks_note();
 	if (begin(addr, len)) {
@@ -131,7 +135,7 @@ EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 			shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 		shim_control_put();
 	}
-	return REAL(pkey_mprotect)(addr, len, prot, pkey);
+	return shim_kept(REAL(pkey_mprotect)(addr, len, prot, pkey), before);
 }
 
 /*
@@ -155,8 +159,17 @@ static bool plain(int flags)
 	       (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
+/* As shim_kept(). */
+static void *kept_at(void *ret, int before)
+{
+	if (ret != MAP_FAILED)
+		errno = before;
+	return ret;
+}
+
 EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
+	int before = errno;
 	void *ret;
 
 	/* Device memory does not grow. */
@@ -172,7 +185,7 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 			own_mapped((uintptr_t)ret, whole(len));
 		if (ret != MAP_FAILED)
 			marks_mapped((uintptr_t)ret, len, flags & MAP_NORESERVE);
-		return ret;
+		return kept_at(ret, before);
 	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 	ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
@@ -181,7 +194,7 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 		marks_mapped((uintptr_t)ret, len, flags & MAP_NORESERVE);
 	}
 	shim_control_put();
-	return ret;
+	return kept_at(ret, before);
 }
 
 EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off)
@@ -280,16 +293,12 @@ static void moved(void *old, size_t old_len, void *to, size_t len, int flags)
 	marks_moved((uintptr_t)old, old_len, (uintptr_t)to, len, flags & MREMAP_DONTUNMAP);
 }
 
-EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
+static void *remap(void *old, size_t old_len, size_t len, int flags, void *where)
 {
-	void *where, *ret;
-	va_list ap;
 	bool privatized = false, was_own;
 	int err = 0;
+	void *ret;
 
-	va_start(ap, flags);
-	where = va_arg(ap, void *);
-	va_end(ap);
 	/* The kernel makes a second mapping of shared pages, but not of private ones. */
 	if (!old_len && begin(old, SHIM_PAGE)) {
 		shim_control_put();
@@ -339,6 +348,18 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	    (flags & ~MREMAP_DONTUNMAP) == MREMAP_MAYMOVE)
 		ret = move(old, old_len, len, flags, NULL);
 	return ret;
+}
+
+EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
+{
+	int before = errno;
+	void *where;
+	va_list ap;
+
+	va_start(ap, flags);
+	where = va_arg(ap, void *);
+	va_end(ap);
+	return kept_at(remap(old, old_len, len, flags, where), before);
 }
 
 /* These functions themselves, wherever the program's symbols of these names lead. */
@@ -463,7 +484,7 @@ static bool refuses(void *addr, size_t len)
 
 EXPORT int madvise(void *addr, size_t len, int advice)
 {
-	int err = 0, saved;
+	int err = 0, before = errno, saved;
 
 	switch (advice) {
 	case MADV_DONTNEED:
@@ -511,13 +532,13 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	saved = errno;
 	advised(addr, len, advice, err ? saved : 0);
 	errno = saved;
-	return err;
+	return shim_kept(err, before);
 }
 
 /* POSIX_MADV_DONTNEED leaves contents alone: the C library makes no call of it. */
 EXPORT int posix_madvise(void *addr, size_t len, int advice)
 {
-	int err = REAL(posix_madvise)(addr, len, advice), saved = errno;
+	int saved = errno, err = REAL(posix_madvise)(addr, len, advice);
 
 	if (is_order(advice))
 		advised(addr, len, advice, err);
@@ -556,6 +577,7 @@ ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice
 EXPORT ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice,
 			       unsigned int flags)
 {
+	int before = errno;
 	ssize_t done = 0;
 
 	if (!REAL(process_madvise))
@@ -565,9 +587,13 @@ EXPORT ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int
 	    REAL(process_madvise)(pidfd, iov, 0, advice, flags) < 0)
 		return REAL(process_madvise)(pidfd, iov, n, advice, flags);
 	for (size_t i = 0; i < n; i++) {
-		if (madvise(iov[i].iov_base, iov[i].iov_len, advice))
-			return done ? done : -1;
+		if (madvise(iov[i].iov_base, iov[i].iov_len, advice)) {
+			if (!done)
+				return -1;
+			break;
+		}
 		done += (ssize_t)iov[i].iov_len;
 	}
+	errno = before;
 	return done;
 }
