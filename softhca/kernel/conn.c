@@ -112,7 +112,23 @@ int conn_status(struct conn *c, int err)
 	return conn_reply(c, &st, sizeof(st), NULL, 0);
 }
 
-/* A message, and the descriptor that came with it, or -1. */
+/* The descriptor that came with a message, or -1. The room for one has, being aligned, room for two. */
+static int received(struct msghdr *msg)
+{
+	struct cmsghdr *h = CMSG_FIRSTHDR(msg);
+	size_t n = 0;
+	int fd[2];
+
+	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
+		n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(*fd);
+	if (!n)
+		return -1;
+	memcpy(fd, CMSG_DATA(h), n < 2 ? sizeof(*fd) : sizeof(fd));
+	if (n > 1)
+		close(fd[1]);
+	return fd[0];
+}
+
 static ssize_t receive(struct server *s, const struct conn *c, int *fd)
 {
 	union {
@@ -125,12 +141,8 @@ static ssize_t receive(struct server *s, const struct conn *c, int *fd)
 			     .msg_control = control.buf,
 			     .msg_controllen = sizeof(control.buf)};
 	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *h = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 
-	*fd = -1;
-	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
-	    h->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(h), sizeof(int));
+	*fd = n < 0 ? -1 : received(&msg);
 	return n;
 }
 

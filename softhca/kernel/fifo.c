@@ -163,7 +163,7 @@ int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino)
 	struct stat st;
 	int own, err;
 
-	own = user_fd(k, tid, fd);
+	own = client_file(k, tid, fd);
 	if (own < 0)
 		return -ENOENT;
 	err = fstat(own, &st) < 0 ? -EINVAL : 0;

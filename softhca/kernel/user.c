@@ -119,7 +119,7 @@ static int given(int fd)
 	return own < 0 ? -EBADF : own;
 }
 
-int user_fd(struct kernel *k, pid_t tid, int fd)
+int client_file(struct kernel *k, pid_t tid, int fd)
 {
 	int own;
 

@@ -35,6 +35,6 @@ extern const struct user_ops user_real;
 
 struct kernel;
 /* open_fd(), or the descriptor that the client has handed over because the daemon may not look. */
-int user_fd(struct kernel *k, pid_t tid, int fd);
+int client_file(struct kernel *k, pid_t tid, int fd);
 
 #endif

@@ -97,7 +97,7 @@ static int domain_get(struct call *c, int fd, uint32_t oflags, struct kxrcd **ou
 	*made = true;
 	if (fd == -1)
 		return domain_new(k, c->ctx->hca, -1, NULL, out);
-	own = user_fd(k, c->tid, fd);
+	own = client_file(k, c->tid, fd);
 	if (own < 0)
 		return -EBADF;
 	if (fstat(own, &st) < 0) {
