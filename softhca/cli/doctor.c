@@ -75,7 +75,8 @@ static void look_at_pages(void)
 
 static void look_at_place(void)
 {
-	char place[PATH_MAX], tried[SH_PLACES * (PATH_MAX + SH_PLACE_WHY)];
+	static char tried[SH_PLACES * (PATH_MAX + SH_PLACE_WHY)]; /* the stack may be small */
+	char place[PATH_MAX];
 	struct statvfs fs;
 
 	if (sh_place_make(place, tried, sizeof(tried))) {

@@ -34,7 +34,7 @@ void complain_left(const char *dir, const struct sh_left *left)
 
 int prepare_place(char path[PATH_MAX])
 {
-	char tried[SH_PLACES * (PATH_MAX + SH_PLACE_WHY)];
+	static char tried[SH_PLACES * (PATH_MAX + SH_PLACE_WHY)]; /* the stack may be small */
 	int err = sh_place_make(path, tried, sizeof(tried));
 
 	if (!err)

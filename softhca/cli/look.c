@@ -89,7 +89,7 @@ static int copy_extents(int fd, char *to, off_t end)
  */
 static int copy_memory(struct look *l, int memory)
 {
-	struct sh_instance header;
+	static struct sh_instance header; /* larger than some stacks */
 	struct stat st;
 	char *at;
 	int err;

@@ -107,7 +107,8 @@ static void list_places(char *list, size_t len)
 
 void complain_absent(const char *instance, const char *dir, int err)
 {
-	char list[SH_PLACES * (PATH_MAX + SH_PLACE_WHY + 32)], lock[PATH_MAX + 8];
+	static char list[SH_PLACES * (PATH_MAX + SH_PLACE_WHY + 32)]; /* the stack may be small */
+	char lock[PATH_MAX + 8];
 
 	snprintf(lock, sizeof(lock), "%s/lock", dir ?: "");
 	if (dir && !access(lock, F_OK)) {

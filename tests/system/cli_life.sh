@@ -130,5 +130,16 @@ refused() {
 	[ $? -eq 125 ] && grep -q SOFTHCA_DIR "$tmp/err"
 }
 ok "a base directory open to others is refused, with what to do" refused
+
+# Of command, daemon and program.
+small_stack() (
+	ulimit -s 64
+	"$SOFTHCA" doctor >"$tmp/doctor" || exit 1
+	status 125 "$SOFTHCA" show nosuch 2>"$tmp/err" && grep -q 'no instance "nosuch"' "$tmp/err" || exit 1
+	"$SOFTHCA" start small && "$SOFTHCA" run --instance small -- true && "$SOFTHCA" show small >"$tmp/show" &&
+		"$SOFTHCA" show --waits small >"$tmp/waits" && "$SOFTHCA" port small mlx4_0:1 down && "$SOFTHCA" stop small &&
+		"$SOFTHCA" run -- true
+)
+ok "a stack of 64 KiB suffices" small_stack
 ok "nothing is left behind" until_true no_instance
 finish
