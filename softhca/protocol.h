@@ -240,11 +240,16 @@ struct sh_descriptor {
  * cap_ipc_lock and memlock_limit 0, which costs it three system calls less.
  */
 enum sh_command_number {
+	SH_COMMAND_QUERY_DEVICE = 1, /* QUERY_PORT and ALLOC_PD in between */
+	SH_COMMAND_DEALLOC_PD = 4,
 	SH_COMMAND_DEREG_MR = 13,
+	SH_COMMAND_CREATE_COMP_CHANNEL = 17,
 	SH_COMMAND_DESTROY_CQ = 20,
 	SH_COMMAND_QUERY_QP = 25,
 	SH_COMMAND_MODIFY_QP = 26,
 	SH_COMMAND_DESTROY_QP = 27,
+	SH_COMMAND_ATTACH_MCAST = 30,
+	SH_COMMAND_DETACH_MCAST = 31,
 	SH_COMMAND_DESTROY_SRQ = 35,
 	SH_COMMAND_OPEN_QP = 40, /* CREATE_XRC_RCV_QP on the ofed face, where four more follow */
 	SH_COMMAND_UNREG_XRC_RCV_QP = 44,

@@ -181,14 +181,14 @@ static inline long sh_vm_writev(int pid, const struct iovec *local, unsigned lon
 
 /*
  * Copies to or from memory of this process that may be missing, or that a sanitizer in the program
- * watches. Returns 0 or -EFAULT. The kernel copies at most 2 GiB at a time.
+ * watches. Returns 0 or -EFAULT. The kernel copies at most 2 GiB at a time. tid is this thread's: the
+ * first one of the process may have ended.
  */
-static inline int sh_own_copy(uint64_t own, void *here, size_t len, bool in)
+static inline int sh_own_copy(int tid, uint64_t own, void *here, size_t len, bool in)
 {
 	while (len) {
 		struct iovec local = {.iov_base = here, .iov_len = len};
 		struct iovec remote = {.iov_base = (void *)(uintptr_t)own, .iov_len = len};
-		int tid = (int)syscall(SYS_gettid); /* the first thread may have ended */
 		long n = in ? sh_vm_writev(tid, &local, 1, &remote, 1)
 			    : sh_vm_readv(tid, &local, 1, &remote, 1);
 
@@ -203,12 +203,18 @@ static inline int sh_own_copy(uint64_t own, void *here, size_t len, bool in)
 
 static inline int sh_peek(void *to, uint64_t from, size_t len)
 {
-	return sh_own_copy(from, to, len, false);
+	return sh_own_copy((int)syscall(SYS_gettid), from, to, len, false);
+}
+
+/* The same for a thread that has just asked for its number. */
+static inline int sh_peek_as(uint32_t tid, void *to, uint64_t from, size_t len)
+{
+	return sh_own_copy((int)tid, from, to, len, false);
 }
 
 static inline int sh_poke(uint64_t to, const void *from, size_t len)
 {
-	return sh_own_copy(to, (void *)(uintptr_t)from, len, true);
+	return sh_own_copy((int)syscall(SYS_gettid), to, (void *)(uintptr_t)from, len, true);
 }
 
 /*

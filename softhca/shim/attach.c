@@ -244,6 +244,11 @@ static __attribute__((constructor)) void loaded(void)
 
 /* ---- the connection; control_lock is held ---- */
 
+/*
+ * Asked once for each request. The process is another one in a child of which no handler of fork() knows: by clone() or
+ * vfork(), or the system call itself. The daemon would take its commands for its parent's, and answer into memory of that.
+ * The descriptor is another file, or none, where the program has closed it: what goes there would be the program's data.
+ */
 static bool connected(void)
 {
 	return control.pid == getpid() && sh_ident_holds(control.fd, &control.id);

@@ -51,7 +51,7 @@ static void take_command(struct request *req)
 	struct sh_command *cmd = &req->cmd;
 
 	cmd->here = cmd->len < SH_COMMAND_MAX ? (uint32_t)cmd->len : SH_COMMAND_MAX;
-	if (cmd->here && sh_peek(req->text, cmd->addr, cmd->here))
+	if (cmd->here && sh_peek_as(cmd->tid, req->text, cmd->addr, cmd->here))
 		cmd->here = 0;
 }
 
@@ -64,11 +64,15 @@ static bool may_lock(const struct request *req)
 		return true;
 	memcpy(&number, req->text, sizeof(number));
 	switch (number) {
+	case SH_COMMAND_QUERY_DEVICE ... SH_COMMAND_DEALLOC_PD:
 	case SH_COMMAND_DEREG_MR:
+	case SH_COMMAND_CREATE_COMP_CHANNEL:
 	case SH_COMMAND_DESTROY_CQ:
 	case SH_COMMAND_QUERY_QP:
 	case SH_COMMAND_MODIFY_QP:
 	case SH_COMMAND_DESTROY_QP:
+	case SH_COMMAND_ATTACH_MCAST:
+	case SH_COMMAND_DETACH_MCAST:
 	case SH_COMMAND_DESTROY_SRQ:
 	case SH_COMMAND_OPEN_QP ... SH_COMMAND_UNREG_XRC_RCV_QP:
 		return false;

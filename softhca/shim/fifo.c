@@ -117,7 +117,7 @@ int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size
 	err = shim_control_to_open();
 	if (err)
 		return err;
-	err = shim_request(req, req_len, reply, reply_len, fds, &nfds);
+	err = shim_request_now(req, req_len, reply, reply_len, fds, &nfds);
 	shim_control_put();
 	if (!err)
 		err = error(reply);
@@ -143,7 +143,7 @@ int shim_fifo_ask(uint32_t generation, const void *req, size_t req_len, void *re
 	err = shim_control_get();
 	if (err)
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
-	err = shim_request(req, req_len, reply, reply_len, NULL, NULL);
+	err = shim_request_now(req, req_len, reply, reply_len, NULL, NULL);
 	shim_control_put();
 	return err;
 }

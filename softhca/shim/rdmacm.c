@@ -55,14 +55,15 @@ static const struct sh_cm_header *take_command(struct request *req, const struct
 					       const void *buf, size_t len)
 {
 	uint32_t here = len < SH_COMMAND_MAX ? (uint32_t)len : SH_COMMAND_MAX;
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	const struct sh_cm_header *h;
 
-	if (here && sh_peek(req->text, (uintptr_t)buf, here))
+	if (here && sh_peek_as(tid, req->text, (uintptr_t)buf, here))
 		here = 0;
 	h = here < sizeof(*h) ? NULL : (const void *)req->text;
 	req->cmd = (struct sh_cm_command){
 		.type = SH_MSG_CM_COMMAND,
-		.tid = (uint32_t)syscall(SYS_gettid),
+		.tid = tid,
 		.channel = cm->index,
 		.generation = cm->generation,
 		.privileged = may_bind(h) && shim_has_cap(CAP_NET_BIND_SERVICE),

@@ -19,6 +19,10 @@ distributions() {
 	LD_LIBRARY_PATH=$libraries "$@"
 }
 
+one_of_each() {
+	LD_LIBRARY_PATH=$cm ours "$SOFTHCA" run --instance patient -- "$PROGRAMS/cm_calls"
+}
+
 # A server that waits for a request, in read().
 waits() {
 	LD_LIBRARY_PATH=$cm ours "$SOFTHCA" run --instance patient -- "$cm/rdma_server" >"$tmp/waits.out" 2>&1 &
@@ -38,6 +42,7 @@ for face in mainline ofed; do
 	"$SOFTHCA" start --hosts 2 --kernel $face patient >"$tmp/start.out" 2>&1 || cat "$tmp/start.out"
 	"$SOFTHCA" start --hosts 2 --kernel $face --cm-timeout 100ms hasty >"$tmp/start.out" 2>&1 || cat "$tmp/start.out"
 	ok "$face: this tree's librdmacm" steps ours
+	ok "$face: no command makes a system call twice" one_of_each
 	[ $face = ofed ] || ok "show --waits says who waits" waits
 	if [ -e "$libraries/librdmacm.so.1" ]; then
 		ok "$face: Debian's librdmacm" steps distributions
