@@ -4,6 +4,10 @@
  * nobody; programs that send there learn it, at once if it was tried just before, and hold up no other thread. It takes
  * 2 s to find that an address cannot be resolved: what waited for each would not come to its end.
  */
+#include <dlfcn.h>
+#include <sched.h>
+#include <stdbool.h>
+
 #include <rdma/rdma_cma.h>
 
 #include "rsocket_pair.h"
@@ -90,13 +94,13 @@ static void *send_far(void *arg)
 	return NULL;
 }
 
-static void start(struct sender senders[THREADS], int rs)
+static void start(struct sender senders[THREADS], int rs, void *(*send)(void *))
 {
 	int i;
 
 	for (i = 0; i < THREADS; i++) {
 		senders[i] = (struct sender){.rs = rs, .n = i};
-		CHECK(!pthread_create(&senders[i].thread, NULL, send_far, &senders[i]));
+		CHECK(!pthread_create(&senders[i].thread, NULL, send, &senders[i]));
 	}
 }
 
@@ -116,7 +120,7 @@ static void test_threads(void)
 
 	alarm(LONG_MS / 1000);
 	rs = bound(SOCK_DGRAM, &addr);
-	start(senders, rs);
+	start(senders, rs, send_far);
 	join_all(senders);
 	/* The rsocket is as it was. */
 	CHECK(rsendto(rs, "self", 4, 0, (struct sockaddr *)&addr, sizeof(addr)) == 4);
@@ -124,7 +128,32 @@ static void test_threads(void)
 	CHECK(!rclose(rs));
 }
 
-/* Also when it is closed while they ask. */
+static bool held; /* nobody's question goes on */
+static int asking;
+
+/* Comes before the library's, which asks for addresses by it. */
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst,
+		      int timeout_ms)
+{
+	int (*next)(struct rdma_cm_id *, struct sockaddr *, struct sockaddr *, int) =
+		dlsym(RTLD_NEXT, "rdma_resolve_addr");
+
+	__atomic_fetch_add(&asking, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&held, __ATOMIC_SEQ_CST))
+		sched_yield();
+	return next(id, src, dst, timeout_ms);
+}
+
+static void *send_to_closed(void *arg)
+{
+	const struct sender *sender = arg;
+	struct sockaddr_in to = far_away(sender->n);
+
+	FAILS(rsendto(sender->rs, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)), EBADF);
+	return NULL;
+}
+
+/* Also when it is closed while they ask: rclose() does not wait for them, and another rsocket has the memory by then. */
 static void test_closed(void)
 {
 	struct sender senders[THREADS];
@@ -133,10 +162,17 @@ static void test_closed(void)
 
 	alarm(LONG_MS / 1000);
 	rs = bound(SOCK_DGRAM, &addr);
-	start(senders, rs);
-	usleep(50000);
+	held = true;
+	start(senders, rs, send_to_closed);
+	while (__atomic_load_n(&asking, __ATOMIC_SEQ_CST) < THREADS)
+		sched_yield();
 	CHECK(!rclose(rs));
+	rs = bound(SOCK_DGRAM, &addr);
+	__atomic_store_n(&held, false, __ATOMIC_SEQ_CST);
 	join_all(senders);
+	CHECK(rsendto(rs, "self", 4, 0, (struct sockaddr *)&addr, sizeof(addr)) == 4);
+	CHECK(wait_for(rs, POLLIN) == POLLIN);
+	CHECK(!rclose(rs));
 }
 
 static void test_remembered(void)
