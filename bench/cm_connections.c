@@ -6,6 +6,7 @@
  *	cm_connections loop THREADS COUNT	COUNT connections of each thread, one after the other
  *	cm_connections at-once COUNT		that many, each step of all before the next one
  *	cm_connections alone COUNT		a command of rdma_cm, and the life of a QP, by themselves
+ *	cm_connections bare COUNT		the exchange of messages that a command is at least
  *	cm_connections tcp THREADS COUNT	as loop, with sockets; serves them as well
  *
  * Prints a JSON object: microseconds of each step, connections a second. A server prints "ready".
@@ -14,8 +15,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
@@ -295,6 +299,55 @@ static int alone(int count)
 	return 0;
 }
 
+/* ---- what a command is at least ---- */
+
+/* A command with its head in softhca, which has 24 to 280 bytes more, and the answer. */
+enum { REQUEST = 120, ANSWER = 8, BATCH = 20 };
+
+/* As the daemon waits and answers, without what it does in between. */
+static void echo(int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int epoll = epoll_create1(0);
+	char data[512] = {0};
+
+	check(epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), "epoll");
+	while (epoll_wait(epoll, &event, 1, -1) == 1 && recv(fd, data, sizeof(data), 0) > 0)
+		check(send(fd, data, ANSWER, 0) != ANSWER, "send");
+	_exit(0);
+}
+
+/* Both processes on one CPU. The least of the averages of batches: other programs take time from the others. */
+static int bare(int count)
+{
+	char data[512] = {0};
+	double least = 0;
+	cpu_set_t one;
+	int ends[2];
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	check(sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
+	check(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), "socketpair");
+	if (!fork()) {
+		close(ends[0]);
+		echo(ends[1]);
+	}
+	close(ends[1]);
+	for (int i = 0; i < count; i += BATCH) {
+		double began = now_us(), us;
+
+		for (int n = 0; n < BATCH; n++)
+			check(send(ends[0], data, REQUEST, 0) != REQUEST ||
+				      recv(ends[0], data, sizeof(data), 0) != ANSWER,
+			      "an exchange");
+		us = (now_us() - began) / BATCH;
+		least = least && least < us ? least : us;
+	}
+	printf("{\"exchange_us\": %.2f}\n", least);
+	return 0;
+}
+
 /* ---- sockets ---- */
 
 static int listening;
@@ -404,8 +457,10 @@ int main(int argc, char **argv)
 		return at_once(a);
 	if (!strcmp(what, "alone") && a > 0)
 		return alone(a);
+	if (!strcmp(what, "bare") && a > 0)
+		return bare(a);
 	fputs("usage: cm_connections serve BACKLOG | loop THREADS COUNT | at-once COUNT | alone "
-	      "COUNT | "
+	      "COUNT | bare COUNT | "
 	      "tcp THREADS COUNT\n",
 	      stderr);
 	return 2;
