@@ -379,7 +379,7 @@ static void look_around(struct sh_dev *dev)
 	if (now == seen || !sh_enter(dev))
 		return;
 	seen = now;
-	sh_attention(dev);
+	sh_attention_ahead(dev);
 	sh_leave(dev);
 }
 

@@ -11,6 +11,7 @@
 #include "softhca_wire_rig.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/queues/modify.h"
+#include "softhca/device/transport/doorbell.h"
 
 /* Two threads of the engine, which this one plays in turn. */
 static struct sh_wire_turn turn[2];
@@ -269,12 +270,45 @@ static void test_thrown_in_turn(void **state)
 	throw_at = 0;
 }
 
+/* The thread that is awake sends what was left to the helper thread, which finds nothing more to do, but looks. */
+static void test_ahead(void **state)
+{
+	struct sh_proc *proc;
+	unsigned int entries = 0;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_turns(&p, SH_QPT_RC);
+	p.m->inst->wire.proc = 5;
+	proc = sh_proc(&p.m->dev, 5);
+	p.m->dev.wire = NULL;
+	wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+	tqp_send(&p.a, &wr);
+	p.m->dev.wire = &turns;
+	p.m->dev.proc = 5;
+	assert_true(sh_enter(&p.m->dev));
+	sh_attention_ahead(&p.m->dev);
+	assert_int_equal(queue.sent, 1);
+	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++)
+		entries += proc->ring[i] != 0;
+	assert_int_equal(entries, 1);
+	sh_attention(&p.m->dev);
+	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++)
+		assert_true(!proc->ring[i]);
+	assert_int_equal(queue.sent, 1);
+	sh_leave(&p.m->dev);
+	p.m->dev.proc = 1;
+	pump(&p);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_together),       cmocka_unit_test(test_several),
 		cmocka_unit_test(test_order),	       cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_thrown_in_turn),
+		cmocka_unit_test(test_thrown_in_turn), cmocka_unit_test(test_ahead),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -231,3 +231,31 @@ void sh_attention(struct sh_dev *dev)
 	sh_catch(dev, 0, 0, 0, attention);
 	sh_wire_end_turn(dev);
 }
+
+/* at: what is to be looked at, as in the ring; 0: that is done. */
+static void look_ahead(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
+{
+	uint64_t *entry = (uint64_t *)(uintptr_t)at;
+
+	(void)u1, (void)u2;
+	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++)
+		if (entry[i]) {
+			sh_look(dev, (entry[i] - 1) >> 32, (uint32_t)(entry[i] - 1));
+			entry[i] = 0;
+		}
+}
+
+void sh_attention_ahead(struct sh_dev *dev)
+{
+	const struct sh_proc *p = sh_proc(dev, dev->proc);
+	uint64_t entry[SH_ATTENTION_RING];
+
+	if (!p)
+		return;
+	/* The helper thread may take an entry while this thread is thrown out of that very QP. */
+	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++)
+		entry[i] = __atomic_load_n(&p->ring[i], __ATOMIC_SEQ_CST);
+	sh_wire_begin_turn(dev);
+	sh_catch(dev, 0, 0, (uintptr_t)entry, look_ahead);
+	sh_wire_end_turn(dev);
+}

@@ -34,5 +34,10 @@ void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
  * this process.
  */
 void sh_attention(struct sh_dev *dev);
+/*
+ * For another thread of the wire's engine that has a processor: looks at what waits for the helper thread, and leaves it there. The
+ * helper thread looks again, and finds nothing to do.
+ */
+void sh_attention_ahead(struct sh_dev *dev);
 
 #endif
