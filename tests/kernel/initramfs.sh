@@ -117,8 +117,10 @@ install_softhca() {
 		"$bindir/rping" "$bindir/ucmatose" "$bindir/udaddy" "$bindir/mckey"; do
 		install_needed "$root$file" || return 1
 	done
-	make -C "$top_builddir/tests/system" wire_peers >&2 &&
-		install_binary "$(real_file "$top_builddir/tests/system/wire_peers")" bin wire_peers
+	for program in wire_peers wire_groups; do
+		make -C "$top_builddir/tests/system" $program >&2 &&
+			install_binary "$(real_file "$top_builddir/tests/system/$program")" bin $program || return 1
+	done
 }
 
 # install_theirs FILE DIRECTORY: a program or library of Debian's, with its libraries in a directory of their own, since

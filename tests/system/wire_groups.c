@@ -13,7 +13,8 @@
  *	next			waits for a datagram: its text; of one to a group also where from and to, as its GRH says
  *
  * The first line that it writes has its LID, QPN and process number. The QP is at the port that the environment variable
- * PORT names, or at the first.
+ * PORT names, or at the first; DEVICE names the device, and GID_INDEX the GID that it sends from, if these are not the first
+ * ones, either.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,7 +40,7 @@ static struct ibv_pd *pd;
 static struct ibv_mr *mr;
 static struct ibv_cq *sends, *receives;
 static struct ibv_qp *qp;
-static uint8_t port_num = 1;
+static uint8_t port_num = 1, gid_index;
 static struct ibv_ah *ah;
 static char buf[SLOTS + 1][ROOM]; /* the last one is for sending */
 
@@ -59,9 +60,20 @@ static void post(uint64_t slot)
 	need(!ibv_post_recv(qp, &wr, &bad), "post_recv");
 }
 
-static void make(void)
+static struct ibv_device *device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
+	const char *name = getenv("DEVICE");
+
+	need(list && list[0], "a device");
+	while (name && *list && strcmp(ibv_get_device_name(*list), name))
+		list++;
+	need(*list != NULL, "the device");
+	return *list;
+}
+
+static void make(void)
+{
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = port_num, .qkey = QKEY};
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UD,
 					.cap = {.max_send_wr = 8,
@@ -69,8 +81,7 @@ static void make(void)
 						.max_send_sge = 1,
 						.max_recv_sge = 1}};
 
-	need(list && list[0], "a device");
-	ctx = ibv_open_device(list[0]);
+	ctx = ibv_open_device(device());
 	need(ctx != NULL, "open");
 	pd = ibv_alloc_pd(ctx);
 	mr = pd ? ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE) : NULL;
@@ -188,6 +199,7 @@ static void to_group(struct ibv_ah_attr *to, const char *group, uint16_t mlid)
 	*to = (struct ibv_ah_attr){.dlid = mlid, .is_global = 1};
 	need(inet_pton(AF_INET6, group, &to->grh.dgid) == 1, "an MGID");
 	to->grh.hop_limit = 1;
+	to->grh.sgid_index = gid_index;
 }
 
 static void next(void)
@@ -218,6 +230,8 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (getenv("PORT"))
 		port_num = (uint8_t)atoi(getenv("PORT"));
+	if (getenv("GID_INDEX"))
+		gid_index = (uint8_t)atoi(getenv("GID_INDEX"));
 	make();
 	need(!ibv_query_port(ctx, port_num, &port), "query_port");
 	printf("%u %u %d\n", port.lid, qp->qp_num, (int)getpid());

@@ -9,7 +9,7 @@
 
 instance=groups
 {
-	link_up && there softhca start --kernel mainline --wire $far/24 $instance
+	link_up && there softhca start --kernel mainline --wire $far/24 groups && there softhca start --kernel mainline --wire $far6/64 groups6
 } >/tmp/out 2>&1
 result $? "softhca start --wire, for groups" /tmp/out
 gid=$(gid_index '^0000:0000:0000:0000:0000:ffff:')
@@ -47,6 +47,36 @@ if [ -s /debian.missing ]; then
 else
 	group "Debian's mckey" 239.1.2.4 "env LD_LIBRARY_PATH=/debian/lib:/lib /debian/bin/mckey"
 fi
+
+# Of IPv6. The kernel's rdma_cm refuses to join such a group over RoCEv2, so programs attach and send by verbs. Soft-RoCE then takes the
+# group's frames, but the kernel's IPv6 drops the packets unless the interface is in the group, as this address puts it. While it is there,
+# nothing that is sent to the group leaves.
+near4=$near far4=$far
+near=$near6 far=$far6 instance=groups6
+iproute2-ip address add ff15::78/128 dev near autojoin >/tmp/out 2>&1
+result $? "the interface of Soft-RoCE is in a group of IPv6" /tmp/out
+gid=$(gid_index '^fd78:')
+for receiver in rxe hca; do
+	case $receiver in
+	rxe) sender=hca from=$far ;;
+	hca)
+		sender=rxe from=$near
+		iproute2-ip address delete ff15::78/128 dev near
+		;;
+	esac
+	printf 'attach ff15::78\nnext\n' | $receiver wire_groups >/tmp/server 2>&1 &
+	waits=$!
+	for _ in $(seq 20); do
+		printf 'send ff15::78 hello\n' | $sender wire_groups >/tmp/client 2>&1 && kill -0 $waits 2>/dev/null || break
+	done
+	wait $waits
+	grep -q '^sent' /tmp/client && grep -q "^hello $from ff15::78\$" /tmp/server
+	result $? "datagrams to a group of IPv6, receiver $receiver" /tmp/server /tmp/client
+done
+intact "every packet of Soft-RoCE's to a group was right, IPv6"
+there softhca stop groups6 >/tmp/out 2>&1
+result $? "softhca stop, after groups of IPv6" /tmp/out
+near=$near4 far=$far4 instance=groups
 
 intact "every packet of Soft-RoCE's to a group was well-formed, with the right ICRC"
 stopped "softhca stop, after groups"
