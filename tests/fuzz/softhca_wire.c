@@ -7,7 +7,8 @@
  * about connected QPs.
  *
  *	BYTE	OF AN INPUT
- *	0	the kind of QPs (modulo 5); bit 5 an SRQ, bit 7 queues that are no device memory
+ *	0	the kind of QPs (modulo 5); bit 5 an SRQ, bit 6 each record is a turn of the thread, bit 7 queues that are no device
+ *		memory
  *	1..	records:
  *	 0	what happens (enum what); bits 4-7 are flags of it
  *	 1	an argument
@@ -91,7 +92,63 @@ static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t 
 	queue.packet[queue.tail++ % QUEUE].dlid = dlid;
 }
 
-static const struct sh_wire_ops ops = {.send = send_packet};
+/* What the thread has gathered in its turn. */
+static struct {
+	struct sh_packet p;
+	uint16_t dlid;
+	unsigned char payload[4096];
+} waits[64];
+static unsigned int nwaits;
+static struct sh_wire_turn turn;
+static struct sh_wire_pace pace;
+
+static void begin(struct sh_dev *dev)
+{
+	(void)dev;
+	nwaits = 0;
+}
+
+static void flush(struct sh_dev *dev)
+{
+	unsigned int n = nwaits;
+
+	nwaits = 0;
+	for (unsigned int i = 0; i < n; i++)
+		send_packet(dev, &waits[i].p, waits[i].dlid, waits[i].payload, SH_WIRE_WHOLE);
+}
+
+static void gather(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		   const unsigned char *payload)
+{
+	if (nwaits == sizeof(waits) / sizeof(waits[0]))
+		flush(dev);
+	if (p->payload.len > sizeof(waits[0].payload))
+		abort();
+	waits[nwaits].p = *p;
+	waits[nwaits].dlid = dlid;
+	if (p->payload.len)
+		memcpy(waits[nwaits].payload, payload, p->payload.len);
+	nwaits++;
+}
+
+static struct sh_wire_turn *turn_of(struct sh_dev *dev)
+{
+	(void)dev;
+	return &turn;
+}
+
+static struct sh_wire_pace *pace_of(struct sh_dev *dev, uint16_t dlid)
+{
+	(void)dev, (void)dlid;
+	return &pace;
+}
+
+static const struct sh_wire_ops ops = {.send = send_packet,
+				       .begin = begin,
+				       .gather = gather,
+				       .flush = flush,
+				       .turn = turn_of,
+				       .pace = pace_of};
 
 static void arrive(struct tpair *p, const unsigned char *bytes, size_t n, uint16_t slid,
 		   uint16_t dlid)
@@ -277,6 +334,20 @@ static void record(struct tpair *p, unsigned int flags, uint8_t arg, const uint8
 	}
 }
 
+/* A record, after which nothing waits and no QP is kept. */
+static void turn_of_record(struct tpair *p, unsigned int flags, uint8_t arg, const uint8_t *data,
+			   size_t len)
+{
+	sh_wire_begin_turn(&p->m->dev);
+	record(p, flags, arg, data, len);
+	if (!sh_enter(&p->m->dev))
+		abort();
+	sh_wire_end_turn(&p->m->dev);
+	sh_leave(&p->m->dev);
+	if (nwaits || turn.n || turn.depth || tqp_ctx(&p->a)->engine || tqp_ctx(&p->b)->engine)
+		abort();
+}
+
 /* A receive queue that the input fills over and over is the program's doing. All else would be a fault of the device. */
 static void complaint(const char *what)
 {
@@ -293,10 +364,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					 SH_QPT_XRC_INI};
 	struct tpair_opts opts = {0};
 	struct tpair p;
+	bool turns;
 	size_t n;
 
 	if (!size)
 		return 0;
+	turns = data[0] & 64;
+	memset(&pace, 0, sizeof(pace));
 	opts.type = types[data[0] % 32 % 5];
 	opts.srq = data[0] & 32;
 	opts.private_memory = data[0] & 128;
@@ -313,7 +387,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	p.m->dev.wire = &ops;
 	for (data++, size--; size >= 3; data += 3 + n, size -= 3 + n) {
 		n = data[2] < size - 3 ? data[2] : size - 3;
-		record(&p, data[0], data[1], data + 3, n);
+		(turns ? turn_of_record : record)(&p, data[0], data[1], data + 3, n);
 		if (p.m->ndefers > MOCK_DEFERS / 2)
 			let_time_pass(p.m);
 	}
