@@ -67,6 +67,9 @@ static int receive_turn(struct stream *stream, const struct figures *test, const
 			char turn)
 {
 	const char *last = buf + test->size - 1;
+	/* A second more for each MiB: nothing else tells that a write of a turn has come. */
+	double end = figures_now() +
+		     (STREAM_PATIENCE + (double)test->size * test->transfers / (1 << 20)) * 1e6;
 	int looks = 0;
 
 	while (!has_come(last, turn)) {
@@ -77,6 +80,8 @@ static int receive_turn(struct stream *stream, const struct figures *test, const
 		sched_yield();
 		if (peer_lives(stream, last, turn))
 			return -1;
+		if (figures_now() > end)
+			return stream_idle(stream);
 	}
 	return stream->verify ? stream_check(&stream->received, buf, test->size - 1) : 0;
 }

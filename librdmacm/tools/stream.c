@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,17 +32,46 @@ int stream_flags(const struct stream *stream)
 	return stream->blocking ? 0 : MSG_DONTWAIT;
 }
 
+static int wait_for_ever(struct stream *stream, struct pollfd *fd)
+{
+	if (stream->async && stream->calls->poll(fd, 1, -1) < 0 && errno != EINTR)
+		return fail(stream, "poll");
+	return 0;
+}
+
 int stream_again(struct stream *stream, short events, const char *call)
 {
 	struct pollfd fd = {.fd = stream->fd, .events = events};
+	int ret;
 
 	if (errno == EINTR)
 		return 0;
 	if (errno != EAGAIN && errno != EWOULDBLOCK)
 		return fail(stream, call);
-	if (stream->async && stream->calls->poll(&fd, 1, -1) < 0 && errno != EINTR)
-		return fail(stream, "poll");
-	return 0;
+	if (stream->datagrams)
+		return wait_for_ever(stream, &fd);
+	/* Its time-out is over. */
+	if (stream->blocking)
+		return stream_idle(stream);
+	if (stream->async) {
+		ret = stream->calls->poll(&fd, 1, STREAM_PATIENCE * 1000);
+		if (ret < 0 && errno != EINTR)
+			return fail(stream, "poll");
+		return ret ? 0 : stream_idle(stream);
+	}
+	if (!stream->idle_since)
+		stream->idle_since = figures_now();
+	return figures_now() - stream->idle_since < STREAM_PATIENCE * 1e6 ? 0 : stream_idle(stream);
+}
+
+int stream_idle(const struct stream *stream)
+{
+	fflush(stdout);
+	fprintf(stderr,
+		"%s: the other end has done nothing for %d s; start both with the same options, or "
+		"let it go on if it is stopped\n",
+		stream->name, STREAM_PATIENCE);
+	return -1;
 }
 
 int stream_ended(const struct stream *stream)
@@ -61,6 +91,8 @@ int stream_send(struct stream *stream, const char *buf, size_t len)
 	while (done < len) {
 		n = stream->calls->send(stream->fd, buf + done, len - done, stream_flags(stream));
 		if (n > 0)
+			stream->idle_since = 0;
+		if (n > 0)
 			done += n;
 		else if (stream_again(stream, POLLOUT, "send"))
 			return -1;
@@ -75,6 +107,8 @@ int stream_receive(struct stream *stream, char *buf, size_t len)
 
 	while (done < len) {
 		n = stream->calls->recv(stream->fd, buf + done, len - done, stream_flags(stream));
+		if (n > 0)
+			stream->idle_since = 0;
 		if (n > 0)
 			done += n;
 		else if (!n)
@@ -164,6 +198,19 @@ static int set_flags(struct stream *stream, int fd)
 	return 0;
 }
 
+/* Of a connection that is there: a listener, and who connects, wait as long as it takes. */
+static int set_patience(struct stream *stream)
+{
+	struct timeval time = {.tv_sec = STREAM_PATIENCE};
+
+	if (stream->datagrams)
+		return 0;
+	if (stream->calls->set(stream->fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) ||
+	    stream->calls->set(stream->fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)))
+		return fail(stream, "setsockopt of the time-outs");
+	return 0;
+}
+
 static int new_socket(const struct stream *stream, const struct rdma_addrinfo *res)
 {
 	return stream->calls->socket(res->ai_family, stream->datagrams ? SOCK_DGRAM : SOCK_STREAM,
@@ -238,7 +285,7 @@ int stream_connect(struct stream *stream)
 	stream->fd = new_socket(stream, res);
 	ret = stream->fd < 0 ? fail(stream, "socket") : connect_to(stream, stream->fd, res);
 	rdma_freeaddrinfo(res);
-	return ret;
+	return ret ? ret : set_patience(stream);
 }
 
 static int listen_at(struct stream *stream, int fd, const struct rdma_addrinfo *res)
@@ -286,7 +333,9 @@ int stream_accept(struct stream *stream, int listener, struct sockaddr *addr, so
 	do
 		stream->fd = stream->calls->accept(listener, addr, len);
 	while (stream->fd < 0 && errno == EINTR);
-	return stream->fd < 0 ? fail(stream, "accept") : set_flags(stream, stream->fd);
+	if (stream->fd < 0)
+		return fail(stream, "accept");
+	return set_flags(stream, stream->fd) ? -1 : set_patience(stream);
 }
 
 static int server(struct stream *stream)

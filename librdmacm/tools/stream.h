@@ -48,7 +48,8 @@ struct stream {
 	long buffer_size, inline_size, keepalive; /* -1: as they are */
 	long size, transfers, iterations;
 
-	int fd;			      /* of the connection, or -1 */
+	int fd;		   /* of the connection, or -1 */
+	double idle_since; /* when a call that does not sleep first found nothing to do; 0: it did */
 	unsigned char sent, received; /* the next byte of each direction, with verify */
 	int (*run)(struct stream *stream, const struct figures *test, char *buf);
 };
@@ -91,6 +92,12 @@ int stream_flags(const struct stream *stream);
 
 /* After the call of this name has failed: 0 if it is to be repeated, when it has slept if it should. */
 int stream_again(struct stream *stream, short events, const char *call);
+
+/* In which the other end does nothing that this one waits for, in s: it will not do it any more. */
+enum { STREAM_PATIENCE = 30 };
+
+/* Says so. Returns -1. */
+int stream_idle(const struct stream *stream);
 
 /* Says that the peer has ended. Returns -1. */
 int stream_ended(const struct stream *stream);

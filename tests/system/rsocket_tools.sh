@@ -57,6 +57,30 @@ nobody_answers() {
 	fails "udpong: no answer from host0, port $port: is a server running there?" ${ours}udpong -s host0 -p "$port"
 }
 
+# Both ends wait for the other one, of which each has another size in mind.
+other_options() {
+	for tool in "rstream -T b" "rstream -T a" "rstream -T n" riostream; do
+		take_port
+		name=$tmp/other.${tool##* }
+		on 0 $ours$tool -S 2000 -C 5 -p "$port" >"$name.server" 2>&1 &
+		(
+			for _ in $(seq 100); do
+				on 1 $ours$tool -S 1000 -C 5 -s host0 -p "$port" >"$name.client" 2>&1
+				! grep -q "Connection refused" "$name.client" || { sleep 0.2; continue; }
+				break
+			done
+		) &
+	done
+	wait
+	for tool in "rstream -T b" "rstream -T a" "rstream -T n" riostream; do
+		for end in server client; do
+			grep -q "the other end has done nothing for 30 s\|the peer has closed" "$tmp/other.${tool##* }.$end" ||
+				{ echo "$tool, $end:"; cat "$tmp/other.${tool##* }.$end"; return 1; }
+		done
+		cat "$tmp/other.${tool##* }".* | grep -q "the other end has done nothing" || { cat "$tmp/other.${tool##* }".*; return 1; }
+	done
+}
+
 : >"$tmp/empty"
 
 copied() { # copied SERVER CLIENT FILE
@@ -155,6 +179,7 @@ for face in ofed mainline; do
 		ok "the client of $tool is killed, $face" killed $tool 1
 	done
 	ok "udpong without a server, $face" nobody_answers
+	[ $face = ofed ] || ok "both ends end that would wait for each other" other_options
 	"$SOFTHCA" stop cm >/dev/null
 done
 finish
