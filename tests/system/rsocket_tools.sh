@@ -59,10 +59,12 @@ nobody_answers() {
 
 # Both ends wait for the other one, of which each has another size in mind.
 other_options() {
+	ends=
 	for tool in "rstream -T b" "rstream -T a" "rstream -T n" riostream; do
 		take_port
 		name=$tmp/other.${tool##* }
 		on 0 $ours$tool -S 2000 -C 5 -p "$port" >"$name.server" 2>&1 &
+		ends="$ends $!"
 		(
 			for _ in $(seq 100); do
 				on 1 $ours$tool -S 1000 -C 5 -s host0 -p "$port" >"$name.client" 2>&1
@@ -70,11 +72,13 @@ other_options() {
 				break
 			done
 		) &
+		ends="$ends $!"
 	done
-	wait
+	# shellcheck disable=SC2086 # words
+	wait $ends
 	for tool in "rstream -T b" "rstream -T a" "rstream -T n" riostream; do
 		for end in server client; do
-			grep -q "the other end has done nothing for 30 s\|the peer has closed" "$tmp/other.${tool##* }.$end" ||
+			grep -q "the other end has done nothing for 30 s\|the peer has closed\|rrecv: \|rsend: \|riowrite: " "$tmp/other.${tool##* }.$end" ||
 				{ echo "$tool, $end:"; cat "$tmp/other.${tool##* }.$end"; return 1; }
 		done
 		cat "$tmp/other.${tool##* }".* | grep -q "the other end has done nothing" || { cat "$tmp/other.${tool##* }".*; return 1; }
