@@ -61,6 +61,28 @@ static bool is_fresh(uint64_t word)
 	return false;
 }
 
+/* Those whose file has been closed before they were reported make room. */
+static void fresh_sweep(void)
+{
+	struct shim_fifo file;
+
+	for (int i = 0; i < FRESH; i++) {
+		uint64_t word = __atomic_load_n(&fresh[i], __ATOMIC_RELAXED);
+
+		if (word && !shim_umad_to_read((int)(uint32_t)(word - 1), &file))
+			__atomic_compare_exchange_n(&fresh[i], &word, 0, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_RELAXED);
+	}
+}
+
+static void fresh_add(uint64_t word)
+{
+	if (fresh_change(0, word))
+		return;
+	fresh_sweep();
+	(void)fresh_change(0, word);
+}
+
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct shim_fifo file;
@@ -78,7 +100,7 @@ EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	if (!ret && out) {
 		__atomic_store_n(&outs_seen, true, __ATOMIC_RELAXED);
 		if (edge)
-			(void)fresh_change(0, fresh_word(epfd, fd));
+			fresh_add(fresh_word(epfd, fd));
 	}
 	return ret;
 }

@@ -225,6 +225,24 @@ static void by_epoll(int fd, int issm)
 	CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_DEL, ends[0], NULL), 0);
 	close(ends[0]);
 	close(ends[1]);
+	/* However many were closed before they had been told: files, or whole instances */
+	for (int i = 0; i < 40; i++) {
+		int copy = dup(fd), other = i < 20 ? ep : epoll_create1(EPOLL_CLOEXEC);
+
+		CHECK(copy >= 0 && other >= 0);
+		/* So that each has a number of its own */
+		CHECK_EQ(dup2(copy, 100 + i), 100 + i);
+		close(copy);
+		CHECK_EQ(epoll_ctl(other, EPOLL_CTL_ADD, 100 + i, &e), 0);
+		if (other != ep)
+			close(other);
+		else
+			CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_DEL, 100 + i, &e), 0);
+		close(100 + i);
+	}
+	CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e), 0);
+	expect(ep, EPOLLOUT);
+	expect(ep, 0);
 	/* Once, until it asks again. */
 	e.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT;
 	for (int i = 0; i < 2; i++) {
