@@ -1,9 +1,9 @@
 # Unit tests of the transport of softhca/device: queue pairs driven by hand on the mock host.
 
-check_LTLIBRARIES += libsofthca-pair.la
-libsofthca_pair_la_SOURCES = softhca_pair.c softhca_pair.h
-libsofthca_pair_la_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_libs = libsofthca-pair.la $(softhca_device_libs)
+check_LIBRARIES += libsofthca-pair.a
+libsofthca_pair_a_SOURCES = softhca_pair.c softhca_pair.h
+libsofthca_pair_a_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_libs = libsofthca-pair.a $(softhca_device_libs)
 
 check_PROGRAMS += softhca_transport_rc
 softhca_transport_rc_SOURCES = softhca_transport_rc.c
@@ -121,7 +121,7 @@ softhca_transport_counts_SOURCES = softhca_transport_counts.c
 softhca_transport_counts_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_counts_LDADD = $(softhca_transport_libs)
 
-softhca_wire_libs = libsofthca-pair.la libsofthca-mock.la $(top_builddir)/softhca/wire/libsofthca-wire.la $(softhca_device_libs)
+softhca_wire_libs = libsofthca-pair.a libsofthca-mock.a $(top_builddir)/softhca/wire/libsofthca-wire.la $(softhca_device_libs)
 
 check_PROGRAMS += softhca_transport_wire
 softhca_transport_wire_SOURCES = softhca_transport_wire.c softhca_wire_rig.h

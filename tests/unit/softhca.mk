@@ -1,11 +1,11 @@
 # Unit tests of softhca.
 
 softhca_device_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir) -I$(top_srcdir)/libmlx4/src
-softhca_device_libs = libsofthca-mock.la $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
+softhca_device_libs = libsofthca-mock.a $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 
-check_LTLIBRARIES = libsofthca-mock.la
-libsofthca_mock_la_SOURCES = softhca_mock.c softhca_mock.h
-libsofthca_mock_la_CPPFLAGS = $(softhca_device_cppflags)
+check_LIBRARIES += libsofthca-mock.a
+libsofthca_mock_a_SOURCES = softhca_mock.c softhca_mock.h
+libsofthca_mock_a_CPPFLAGS = $(softhca_device_cppflags)
 
 # The device's own state: softhca/device without the transport.
 check_PROGRAMS += softhca_numbers softhca_cq softhca_cq_life softhca_srq softhca_mr softhca_event softhca_exec softhca_lock softhca_txn \

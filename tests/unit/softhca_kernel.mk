@@ -1,12 +1,12 @@
 # Unit tests of softhca's kernel: commands in the test's own process.
 
 softhca_kernel_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)
-softhca_kernel_libs = libsofthca-kerneltest.la $(top_builddir)/softhca/kernel/libsofthca-kernel.la \
+softhca_kernel_libs = libsofthca-kerneltest.a $(top_builddir)/softhca/kernel/libsofthca-kernel.la \
 	$(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 
-check_LTLIBRARIES += libsofthca-kerneltest.la
-libsofthca_kerneltest_la_SOURCES = softhca_kernel.c softhca_kernel.h softhca_place.h
-libsofthca_kerneltest_la_CPPFLAGS = $(softhca_kernel_cppflags)
+check_LIBRARIES += libsofthca-kerneltest.a
+libsofthca_kerneltest_a_SOURCES = softhca_kernel.c softhca_kernel.h softhca_place.h
+libsofthca_kerneltest_a_CPPFLAGS = $(softhca_kernel_cppflags)
 
 check_PROGRAMS += softhca_kernel_command
 softhca_kernel_command_SOURCES = softhca_kernel_command.c
