@@ -162,6 +162,7 @@ install_debian() {
 build_initramfs() {
 	here=$top_srcdir/tests/kernel
 	built=$top_builddir/tests/kernel
+	make -C "$built" for-guest || return 1
 	# shellcheck source=/dev/null
 	. "$built/paths"
 
