@@ -188,6 +188,8 @@ ok "every page is installed" installed
 # Each of several errors has brackets of its own.
 brackets() {
 	bad=0
+	# All at once, and each by itself to find out which.
+	mandoc -Tascii "$man"/*.[1-8] "$mlx4"/*.[1-8] 2>/dev/null | sed "s/.$(printf '\b')//g" | grep -q '\[E[A-Z]*, \[E' || return 0
 	for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
 		mandoc -Tascii "$page" 2>/dev/null | sed "s/.$(printf '\b')//g" | grep -n '\[E[A-Z]*, \[E' && { echo "in $page"; bad=1; }
 	done

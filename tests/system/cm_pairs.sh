@@ -11,7 +11,8 @@ on() { # on HOST COMMAND...
 }
 
 shows() { # a channel whose JSON has this
-	"$SOFTHCA" show --json cm | tr -d '\n' | grep -q "$1"
+	local json
+	json=$("$SOFTHCA" show --json cm) && [[ ${json//$'\n'/} =~ $1 ]]
 }
 
 soon() { # soon COMMAND...: it succeeds within some seconds

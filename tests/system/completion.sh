@@ -7,15 +7,14 @@
 
 completions=$srcdir/../../softhca/cli/completions
 
+# shellcheck source=/dev/null
+. "$completions/softhca"
 # completed WORD...: prints what bash offers for the last word, a line for each offer.
-completed() {
-	timeout 30 bash --norc -uc '
-		. "$1"
-		shift
-		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-		_softhca
-		printf "%s\n" "${COMPREPLY[@]}"' completed "$completions/softhca" "$@"
-}
+completed() (
+	COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+	_softhca
+	printf '%s\n' "${COMPREPLY[@]}"
+)
 # offers WANTED WORD...
 offers() {
 	wanted=$1

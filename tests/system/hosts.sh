@@ -47,10 +47,10 @@ ports_apart() {
 lone() { [ "$("$SOFTHCA" run -- hostname)" = "$(hostname)" ]; }
 across() {
 	take_port
-	become 0 timeout 50 "$TOOLS/$1" -p "$port" --verify >"$tmp/server.out" 2>&1 &
+	become 0 timeout 50 "$TOOLS/$1" "${@:2}" -p "$port" --verify >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true listening || return 1
-	on 1 timeout 50 "$TOOLS/$1" -p "$port" -d mlx4_1 --verify 127.0.0.1 >"$tmp/client.out" 2>&1
+	on 1 timeout 50 "$TOOLS/$1" "${@:2}" -p "$port" -d mlx4_1 --verify 127.0.0.1 >"$tmp/client.out" 2>&1
 	client=$?
 	wait "$server" && [ "$client" -eq 0 ] || { cat "$tmp"/server.out "$tmp"/client.out; return 1; }
 }
@@ -69,12 +69,11 @@ mesh_once() {
 	rm -f "$tmp/whole"
 	while kill -0 "$self" 2>/dev/null; do
 		"$SOFTHCA" show --json "$SOFTHCA_INSTANCE" >"$tmp/state" || return 1
-		now=$(jq '[.hosts[].hcas[].qps[]] | length' "$tmp/state")
+		read -r now contexts < <(jq -r '"\([.hosts[].hcas[].qps[]] | length) \([.hosts[].hcas[].contexts[]] | length)"' "$tmp/state")
 		if [ "$now" -gt "$seen" ]; then
 			seen=$now
 		fi
-		[ "$now" -eq "$expected" ] && [ "$(jq '[.hosts[].hcas[].contexts[]] | length' "$tmp/state")" -eq 8 ] &&
-			cp "$tmp/state" "$tmp/whole"
+		[ "$now" -ne "$expected" ] || [ "$contexts" -ne 8 ] || cp "$tmp/state" "$tmp/whole"
 	done
 	wait "$self"
 	first=$?
@@ -128,8 +127,8 @@ for face in ofed mainline; do
 	ok "uname, gethostname, $face" within $three -- names
 	ok "devices, LIDs and GUIDs are each host's own, $face" within $three -- devices
 	ok "a port goes down on one host only, $face" within $three -- ports_apart
-	for tool in ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong; do
-		ok "$tool across, $face" ours within $three -- across $tool
+	for tool in "ibv_rc_pingpong -n 100" "ibv_uc_pingpong -n 100" "ibv_ud_pingpong -n 100" "ibv_srq_pingpong -n 100" ibv_xsrq_pingpong; do
+		ok "${tool%% *} across, $face" ours within $three -- across $tool
 	done
 	two="--kernel $face --hosts 2"
 	ok "addresses of ports, $face" within $two --hcas 2 --ports 2 -- addresses

@@ -186,18 +186,32 @@ ours() {
 # Were our libraries built with AddressSanitizer? Then programs that are not ours cannot load them.
 sanitized() { grep -q __asan_init "${OURS%%:*}/libibverbs.so.1"; }
 
+# tcp WORDS: a TCP socket of this machine has $port, and these behind it. The tests ask thousands of times, so this starts no process.
+tcp() {
+	local file line hex lines
+	printf -v hex '%04X' "$port"
+	for file in /proc/net/tcp /proc/net/tcp6; do
+		[ -r "$file" ] && mapfile -t lines <"$file" || continue
+		for line in "${lines[@]}"; do
+			# The pattern is one.
+			# shellcheck disable=SC2053
+			[[ $line != *": "*([0-9A-F])":$hex "$1* ]] || return 0
+		done
+	done
+	return 1
+}
+
 # Finds a TCP port without any connection, even one that is over, because not every server sets
 # SO_REUSEADDR. $port
 take_port() {
 	port=$((10240 + (RANDOM * 32768 + RANDOM) % 22000))
-	while cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf '%04X' "$port") "; do
+	while tcp ""; do
 		port=$((port + 1))
 	done
 }
 
-listening() {
-	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$(printf '%04X' "$port") 0* *[0:]* 0A \|:$(printf '%04X' "$port") [0-9A-F]*:0000 0A"
-}
+# The other end of a socket that listens has no port; its state is 0A.
+listening() { tcp '*([0-9A-F]):0000 0A '; }
 
 # For sh -c "$dead" x COMMAND: the command, in an instance whose daemon has been killed.
 # shellcheck disable=SC2016,SC2034 # that shell expands it; tests use it
@@ -270,4 +284,4 @@ within() {
 	"$SOFTHCA" run $options -- bash -c 'set -u; "$@"' within "$@"
 }
 export SOFTHCA TOOLS OURS PROGRAMS CC srcdir tmp
-export -f until_true gone listening take_port pair pingpong xsrq
+export -f until_true gone tcp listening take_port pair pingpong xsrq

@@ -131,7 +131,7 @@ hydra() {
 	for setting in $settings "$1"; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
 	job mpiexec.hydra -launcher ssh -launcher-exec "$tmp/rsh" -iface w0 -hosts 10.77.0.1:2,10.77.0.2:2 -n 4 "${options[@]}"
 }
-export -f captured listening_somewhere well_formed machines elsewhere here over_there pingpongs mesh job openmpi hydra take_port listening until_true
+export -f captured listening_somewhere well_formed machines elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
 export tmp srcdir settings quiet OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 # The instances' addresses: this one, and the one after it. Whatever else the machines say to each other goes over IPv4.
