@@ -40,8 +40,8 @@ shares() {
 }
 export -f shares
 run() { confined "$SOFTHCA" run "${@:2}" -- bash -c '"$@"' x "$1"; }
-rc() { pingpong "$TOOLS/ibv_rc_pingpong" --verify; }
-ud() { pingpong "$TOOLS/ibv_ud_pingpong" --verify; }
+rc() { pingpong "$TOOLS/ibv_rc_pingpong" -n 100 --verify; }
+ud() { pingpong "$TOOLS/ibv_ud_pingpong" -n 100 --verify; }
 xrc() { xsrq 2 --verify; }
 export -f rc ud xrc
 for face in mainline ofed; do
@@ -57,7 +57,7 @@ else
 	skip "registered memory is shared" "install jq"
 fi
 if [ -x /usr/bin/ibv_rc_pingpong ]; then
-	theirs() { pingpong /usr/bin/ibv_rc_pingpong; }
+	theirs() { pingpong /usr/bin/ibv_rc_pingpong -n 100; }
 	export -f theirs
 	ok "Debian's tools" run theirs
 else

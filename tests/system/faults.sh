@@ -14,6 +14,8 @@ if ! command -v jq >/dev/null; then
 	finish
 fi
 
+# What waits for a packet to be sent again sleeps (-e): in all but one test, since many such waits would keep the processors from other
+# tests.
 # Enough for every kind of fault to occur. More would take over a minute, because of the wait after
 # each lost packet.
 n=100
@@ -46,9 +48,9 @@ rc() {
 	bad_fabric drop duplicate corrupt && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n "$1" -s "$2" -m 256 &&
 		at_work drop duplicate corrupt
 }
-late() { bad_fabric delay drop && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n "$1" && at_work delay drop; }
-srq() { bad_fabric drop duplicate corrupt && pingpong "$TOOLS/ibv_srq_pingpong" --verify -n "$1" -q 4 && at_work drop duplicate corrupt; }
-xrc() { bad_fabric drop duplicate corrupt && xsrq 4 --verify -n "$1" && at_work drop duplicate corrupt; }
+late() { bad_fabric delay drop && pingpong "$TOOLS/ibv_rc_pingpong" -e --verify -n "$1" && at_work delay drop; }
+srq() { bad_fabric drop duplicate corrupt && pingpong "$TOOLS/ibv_srq_pingpong" -e --verify -n "$1" -q 4 && at_work drop duplicate corrupt; }
+xrc() { bad_fabric drop duplicate corrupt && xsrq 4 -e --verify -n "$1" && at_work drop duplicate corrupt; }
 mesh() {
 	bad_fabric drop duplicate corrupt || return 1
 	take_port
@@ -66,22 +68,22 @@ theirs() {
 	for kind in drop duplicate corrupt; do
 		fault "$kind" 4 || return 1
 	done
-	pingpong /usr/bin/ibv_rc_pingpong -c -n "$1" && at_work drop duplicate corrupt
+	pingpong /usr/bin/ibv_rc_pingpong -e -c -n "$1" && at_work drop duplicate corrupt
 }
 
 # One packet is lost: there is one retry, and no later packet is hit.
 one() {
-	fault "$1" 1 && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 20 && query --arg kind "$1" "$total"' done($kind) == 1 and '"$2"
+	fault "$1" 1 && pingpong "$TOOLS/ibv_rc_pingpong" -e --verify -n 20 && query --arg kind "$1" "$total"' done($kind) == 1 and '"$2"
 }
 # Nothing gets through: the retry count is used up, which has a status of its own.
 nothing() {
 	fault drop 100% || return 1
-	pingpong "$TOOLS/ibv_rc_pingpong" -n 10 --timeout 4 >"$tmp/failed" 2>&1 && { echo "it went through"; return 1; }
+	pingpong "$TOOLS/ibv_rc_pingpong" -e -n 10 --timeout 4 >"$tmp/failed" 2>&1 && { echo "it went through"; return 1; }
 	grep -qi 'transport retry counter exceeded' "$tmp/failed" || { cat "$tmp/failed"; return 1; }
 	query "$total"' total(.retries) >= 7 and total(.rcv_packets) == 0' || return 1
 	# Without faults new connections work.
 	fault clear && query '[.faults[] | select(.rate_per_million > 0 or .count > 0)] == []' &&
-		pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
+		pingpong "$TOOLS/ibv_rc_pingpong" -e --verify -n 10
 }
 # UC promises nothing and does not send again.
 unreliable() {
@@ -117,11 +119,11 @@ settings() {
 # across [ARGUMENT...]: runs a server on host 0 and a client on host 1; both must succeed.
 across() {
 	take_port
-	SOFTHCA_HOST=0 timeout 50 "$TOOLS/ibv_rc_pingpong" -p "$port" --verify "$@" >"$tmp/server.out" 2>&1 &
+	SOFTHCA_HOST=0 timeout 50 "$TOOLS/ibv_rc_pingpong" -e -p "$port" --verify "$@" >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true listening || { cat "$tmp/server.out"; return 1; }
 	[ -z "${before:-}" ] || "$before" || { kill "$server"; return 1; }
-	SOFTHCA_HOST=1 timeout 50 "$TOOLS/ibv_rc_pingpong" -p "$port" --verify "$@" 127.0.0.1 >"$tmp/client.out" 2>&1
+	SOFTHCA_HOST=1 timeout 50 "$TOOLS/ibv_rc_pingpong" -e -p "$port" --verify "$@" 127.0.0.1 >"$tmp/client.out" 2>&1
 	client=$?
 	wait "$server" && [ "$client" -eq 0 ] || { cat "$tmp/server.out" "$tmp/client.out"; return 1; }
 }
@@ -131,14 +133,14 @@ losses='def lost(h): [.hosts[h].hcas[].counters | .drops_fault] | add; def again
 link() {
 	fault drop 20% --from host1 --to host0 --seed 3 && fault corrupt 100% --from 2 --to 0 || return 1
 	across -n "$1" && query "$losses"' lost(0) > 0 and lost(1) == 0 and again(0) + again(1) > 0' &&
-		SOFTHCA_HOST=2 pingpong "$TOOLS/ibv_rc_pingpong" --verify -n "$1" &&
+		SOFTHCA_HOST=2 pingpong "$TOOLS/ibv_rc_pingpong" -e --verify -n "$1" &&
 		query "$losses"' lost(2) == 0 and again(2) == 0 and .hosts[0].hcas[0].counters.drops_icrc == 0' &&
 		query '.faults | map(select(.fault == "drop")) | .[0] | .from == "host1" and .to == "host0" and
 			.qp == null and .rate_per_million == 200000 and .seed == 3 and .done > 0 and .delay_us == null'
 }
 # A fault for all that a host sends, its answers included; and one for all that is sent to it.
 host() {
-	fault "$1" 5 "$2" host1 && SOFTHCA_HOST=0 pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10 &&
+	fault "$1" 5 "$2" host1 && SOFTHCA_HOST=0 pingpong "$TOOLS/ibv_rc_pingpong" -e --verify -n 10 &&
 		query "$total"' total(.retries) == 0 and done("drop") == 0' && across -n 20 &&
 		query "$total"' total(.drops_fault) == 5 and done("drop") == 5 and total(.retries) > 0'
 }
@@ -155,7 +157,7 @@ qp() {
 		SOFTHCA_HOST=0 pingpong_beside && query "$total"' total(.drops_fault) == 0 and total(.retries) == 0'
 	}
 	# In a subshell, because this pair takes another port.
-	pingpong_beside() { (pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10); }
+	pingpong_beside() { (pingpong "$TOOLS/ibv_rc_pingpong" -e --verify -n 10); }
 	before=name_it across -n 20 && query --argjson qp "$number" "$total"' total(.drops_fault) == 3 and
 		([.faults[] | select(.done > 0)] | length == 1 and .[0].qp == $qp and .[0].from == null and .[0].done == 3)'
 }
@@ -189,7 +191,7 @@ scopes() {
 # sent it, which a sanitizer takes for a leak.
 long_delay() {
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
-	fault delay 1 1s && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 5 &&
+	fault delay 1 1s && pingpong "$TOOLS/ibv_rc_pingpong" -e --verify -n 5 &&
 		query "$total"' done("delay") == 1 and total(.retries) >= 1'
 }
 # A link with a limit, and one with a constant delay, keep packets in order: UC loses nothing, and no packet of RC comes out of
@@ -198,7 +200,7 @@ in_order() {
 	tool="$TOOLS/ibv_$1_pingpong"
 	kind=$2
 	shift
-	fault "$@" && pingpong "$tool" --verify -n 100 -s 65536 -m 4096 &&
+	fault "$@" && pingpong "$tool" -e --verify -n 100 -s 65536 -m 4096 &&
 		query --arg kind "$kind" "$total"' done($kind) > 0 and total(.out_of_sequence) == 0 and total(.drops_fault) == 0'
 }
 export -f fault query bad_fabric at_work rc late srq xrc mesh theirs one nothing unreliable ends settings \

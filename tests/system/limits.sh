@@ -37,7 +37,7 @@ if [ $can_be_user = yes ]; then
 		for mmio in kick trap; do
 			on="--kernel $face --mmio $mmio"
 			# shellcheck disable=SC2086 # words: $on
-			ok "RC without rights, $face, $mmio" ours unprivileged $on -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+			ok "RC without rights, $face, $mmio" ours unprivileged $on -- pingpong "$TOOLS/ibv_rc_pingpong" -n 100 --verify
 			# shellcheck disable=SC2086 # words: $on
 			ok "XRC without rights, $face, $mmio" ours unprivileged $on -- xsrq 2 --verify
 		done
@@ -51,7 +51,7 @@ if [ $can_be_user = yes ]; then
 	}
 	ok "more memory than may be locked is ENOMEM, mainline" ours refused mainline
 	ok "more memory than may be locked is ENOMEM, ofed" ours refused ofed
-	ok "as much memory as may be locked still works" ours small_lock 8192 -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+	ok "as much memory as may be locked still works" ours small_lock 8192 -- pingpong "$TOOLS/ibv_rc_pingpong" -n 100 --verify
 else
 	skip "without rights" "install util-linux: there is no setpriv(1); or set TMPDIR to where user 65534 may look and execute files"
 fi
@@ -59,14 +59,14 @@ fi
 # A GiB of address space for the daemon and for each program.
 in_a_gibibyte() { (ulimit -v 1048576 && "$@"); }
 for mmio in kick trap; do
-	ok "RC in 1 GiB of address space, $mmio" ours in_a_gibibyte within --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+	ok "RC in 1 GiB of address space, $mmio" ours in_a_gibibyte within --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" -n 100 --verify
 	if [ -x /usr/bin/ibv_rc_pingpong ]; then
-		ok "RC in little address space by Debian's tools" in_a_gibibyte within --mmio $mmio -- pingpong /usr/bin/ibv_rc_pingpong
+		ok "RC in little address space by Debian's tools" in_a_gibibyte within --mmio $mmio -- pingpong /usr/bin/ibv_rc_pingpong -n 100
 	else
 		skip "RC in little address space by Debian's tools" "no /usr/bin/ibv_rc_pingpong"
 	fi
 	[ $can_be_user = no ] ||
-		ok "RC in little address space without rights" ours in_a_gibibyte unprivileged --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+		ok "RC in little address space without rights" ours in_a_gibibyte unprivileged --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" -n 100 --verify
 done
 
 # Address space or descriptors are short: whichever step fails first, the program reports an error

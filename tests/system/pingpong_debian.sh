@@ -25,9 +25,9 @@ for mmio in kick trap; do
 	for face in mainline ofed; do
 		for transport in rc uc ud srq; do
 			ok "$transport, $face, $mmio" within --kernel $face --mmio $mmio -- \
-				pingpong /usr/bin/ibv_${transport}_pingpong
+				pingpong /usr/bin/ibv_${transport}_pingpong -n 100
 			ok "$transport -e, $face, $mmio" within --kernel $face --mmio $mmio -- \
-				pingpong /usr/bin/ibv_${transport}_pingpong -e
+				pingpong /usr/bin/ibv_${transport}_pingpong -e -n 100
 		done
 		ok "rc -c, $face, $mmio" within --kernel $face --mmio $mmio -- \
 			pingpong /usr/bin/ibv_rc_pingpong -c -s 65536 -n 100
