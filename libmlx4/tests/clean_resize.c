@@ -73,6 +73,14 @@ static void resize_once(enum kind kind, int from, int to, uint32_t start, uint32
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
+/* The quick tier begins at every third position, which is often odd and often even. */
+static uint32_t positions_apart(void)
+{
+	const char *tier = getenv("TIER");
+
+	return tier && !strcmp(tier, "full") ? 1 : 3;
+}
+
 static void resize(enum kind kind)
 {
 	static const int sizes[] = {1, 3, 7, 15};
@@ -81,7 +89,8 @@ static void resize(enum kind kind)
 
 	for (f = 0; f < 4; ++f)
 		for (t = 0; t < 4; ++t)
-			for (start = 0; start <= 2 * (uint32_t)sizes[f] + 2; ++start)
+			for (start = 0; start <= 2 * (uint32_t)sizes[f] + 2;
+			     start += positions_apart())
 				for (waiting = 0; waiting <= (uint32_t)sizes[f]; ++waiting)
 					resize_once(kind, sizes[f], sizes[t], start, waiting);
 }

@@ -18,11 +18,14 @@ result() {
 	fi
 }
 
+# In the quick tier those of one kind alone.
 ccs= cxxs=
-for c in ${CC%% *} gcc clang; do
+others="clang clang++"
+[ "${TIER:-}" = full ] || others=
+for c in ${CC%% *} gcc ${others% *}; do
 	command -v "$c" >/dev/null 2>&1 && case " $ccs " in *" $c "*) ;; *) ccs="$ccs $c" ;; esac
 done
-for c in g++ clang++; do
+for c in g++ ${others#* }; do
 	command -v "$c" >/dev/null 2>&1 && cxxs="$cxxs $c"
 done
 

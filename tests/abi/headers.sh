@@ -53,13 +53,16 @@ compile()
 		{ cat "$tmp/log"; fail "$header: $* fails"; }
 }
 
+# In the quick tier those of one kind alone.
 ccs= cxxs=
-for c in ${CC%% *} gcc clang; do
+others="clang clang++"
+[ "${TIER:-}" = full ] || others=
+for c in ${CC%% *} gcc ${others% *}; do
 	if command -v "$c" >/dev/null 2>&1; then
 		case " $ccs " in *" $c "*) ;; *) ccs="$ccs $c" ;; esac
 	fi
 done
-for c in ${CXX%% *} g++ clang++; do
+for c in ${CXX%% *} g++ ${others#* }; do
 	if command -v "$c" >/dev/null 2>&1; then
 		case " $cxxs " in *" $c "*) ;; *) cxxs="$cxxs $c" ;; esac
 	fi

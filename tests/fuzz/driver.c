@@ -2,8 +2,8 @@
 /*
  * Runs a fuzz target without a fuzzer: on the files and directories named on the command line. If
  * none is named, it runs the target on its corpus ($srcdir/corpus/PROGRAM) and then on a number of
- * inputs from a fixed generator, which are always the same. FUZZ_RUNS sets that number; FUZZ_SEED=N
- * runs only input N. If an input ends the program, the driver first prints its name and the command
+ * inputs from a fixed generator, which are always the same: 100, in the full tier 300, or FUZZ_RUNS.
+ * FUZZ_SEED=N runs only input N. If an input ends the program, the driver first prints its name and the command
  * that repeats it.
  */
 #include <dirent.h>
@@ -19,9 +19,6 @@
 
 #define LONGEST 8192
 #define SECONDS 60 /* for one input; no target waits */
-#ifndef FUZZ_DEFAULT_RUNS
-#define FUZZ_DEFAULT_RUNS 300
-#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -152,8 +149,8 @@ static int run_corpus(void)
 
 int main(int argc, char **argv)
 {
-	const char *env = getenv("FUZZ_RUNS");
-	unsigned long runs = env ? strtoul(env, NULL, 0) : FUZZ_DEFAULT_RUNS, i;
+	const char *env = getenv("FUZZ_RUNS"), *tier = getenv("TIER");
+	unsigned long runs = tier && !strcmp(tier, "full") ? 300 : 100, i;
 	const char *one = getenv("FUZZ_SEED");
 	int err = 0;
 
@@ -173,6 +170,8 @@ int main(int argc, char **argv)
 	}
 	if (one)
 		return run_number(strtoul(one, NULL, 0));
+	if (env)
+		runs = strtoul(env, NULL, 0);
 	err = run_corpus();
 	for (i = 1; i <= runs; i++)
 		err |= run_number(i);

@@ -11,9 +11,9 @@ if ! python3 -c 'import ctypes, multiprocessing' 2>/dev/null; then
 	finish
 fi
 
-rounds=2
+rounds=1
 [ "${TIER:-}" = full ] && rounds=30
-python() { ours timeout $((rounds * 60)) python3 "$srcdir/python_fork.py" "$1" "$rounds"; }
+python() { ours timeout $((60 + rounds * 60)) python3 "$srcdir/python_fork.py" "$1" "$rounds"; }
 export -f python ours
 export rounds
 

@@ -17,6 +17,8 @@ done
 
 everything() { # everything FACE WAY
 	for where in "0 127.0.0.1" "0 127.128.0.1" "1 host0"; do
+		# Doorbells trap in the same way on any host.
+		[ "${TIER:-}" = full ] || [ "$2 $where" != "trap 0 127.128.0.1" ] || continue
 		set -- "$1" "$2" "${where% *}" "${where#* }"
 		k="$1, $2, from host $3 to $4:"
 		ok "$k rdma_client" pair "$3" "$listens" rdma_server "rdma_client -s $4"
