@@ -86,6 +86,31 @@ failing() {
 }
 ok "verbs that fail, with their errno" failing
 
+# What the tools above have no use for.
+others() {
+	local qp lid
+	trace --libibverbs ours -- "$PROGRAMS/traced" all >"$tmp/out" || return 1
+	read -r qp lid <"$tmp/out"
+	has 'ibv_query_device\(mlx4_0\) = 0 ' && has 'ibv_query_gid\(mlx4_0, 1, 0\) = 0 fe80:0:' && has 'ibv_query_pkey\(mlx4_0, 1, 0\) = 0 <' &&
+		has 'ibv_resize_cq\(cq [0-9]+, 7\) = 0 <' &&
+		has 'ibv_create_srq\(pd [0-9]+, \{max_wr 3, max_sge 1, srq_limit 0\}\) = srq [0-9]+ <' &&
+		has 'ibv_modify_srq\(srq [0-9]+, \{max_wr 0, max_sge 0, srq_limit 1\}, IBV_SRQ_LIMIT\) = 0 <' &&
+		has 'ibv_query_srq\(srq [0-9]+\) = 0 \{max_wr [0-9]+, max_sge [0-9]+, srq_limit 0\} <' &&
+		has "ibv_query_qp\\(qp $qp, IBV_QP_QKEY\\) = 0 \\{IBV_QPS_RTS, qkey 5\\} <" &&
+		has "ibv_attach_mcast\\(qp $qp, ff12:a01b:fe80:0:0:0:0:1, lid 0xc001\\) = 0 <" &&
+		has "ibv_detach_mcast\\(qp $qp, ff12:a01b:fe80:0:0:0:0:1, lid 0xc001\\) = 0 <" &&
+		has "ibv_create_ah\\(pd [0-9]+, \\{dlid $lid, sl 0, port 1, dgid fe80:.*, sgid_index 0, hop_limit 1\\}\\) = ah 0x" &&
+		has "ibv_post_send\\(qp $qp, \\{wr_id 0x2, IBV_WR_SEND_WITH_IMM, .*, to qp $qp, imm 0\\}\\) = 0 <" &&
+		has "ibv_create_ah_from_wc\\(pd [0-9]+, \\{slid $lid, src_qp $qp\\}, 1\\) = ah 0x" &&
+		has 'ibv_get_async_event\(mlx4_0\) = 0 IBV_EVENT_SRQ_LIMIT_REACHED <' &&
+		has 'ibv_ack_async_event\(IBV_EVENT_SRQ_LIMIT_REACHED\)' || return 1
+	has 'ibv_query_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+, IBV_QP_STATE\|IBV_QP_PORT\) = 0 \{IBV_QPS_INIT, port_num 1\} <' &&
+		has 'ibv_reg_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+\) = 0 <' &&
+		has 'ibv_unreg_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+\) = 0 <' &&
+		has 'ibv_destroy_srq\(srq [0-9]+\) = 0 <' && has 'ibv_close_xrc_domain\(xrcd [0-9]+\) = 0 <' && whole && check packets && cleared
+}
+ok "groups, SRQs, address handles, events and XRC receive QPs" others
+
 # so_often THREAD: what traced.c does in a thread.
 so_often() {
 	[ "$(grep -c "^$1 .*ibv_req_notify_cq(cq [0-9]*, 0) = 0 <" "$tmp/lines")" -eq 300 ] &&

@@ -3,10 +3,12 @@
  * A program for trace.sh, which says what is to be seen of it. It prints the numbers that it got.
  *
  *	fail	verbs that fail
+ *	all	a group, an SRQ that reaches its limit, an XRC receive QP: the verbs that the others leave out
  *	threads	two threads and a child, each with a CQ of its own
  *	killed	is killed while one thread waits in a verb and another one calls verbs
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,6 +68,130 @@ static int fail(void)
 	check(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == EINVAL, "RESET to RTS");
 	check(ibv_dealloc_pd(pd) == EBUSY, "a PD in use");
 	check(ibv_post_send(qp, &wr, &bad) != 0, "too many pieces");
+	return 0;
+}
+
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_srq *srq;
+static struct ibv_mr *mr;
+static struct ibv_port_attr port;
+static uint8_t memory[1024];
+
+/* A receive QP has a number only. */
+static void receive_qp_of_xrc(void)
+{
+	struct ibv_xrc_domain *domain = ibv_open_xrc_domain(context, -1, O_CREAT);
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_XRC};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	uint32_t number;
+
+	init.xrc_domain = domain;
+	check(domain && !ibv_create_xrc_rcv_qp(&init, &number), "an XRC receive QP");
+	check(!ibv_modify_xrc_rcv_qp(domain, number, &attr,
+				     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					     IBV_QP_ACCESS_FLAGS),
+	      "INIT");
+	check(!ibv_query_xrc_rcv_qp(domain, number, &attr, IBV_QP_STATE | IBV_QP_PORT, &init),
+	      "ibv_query_xrc_rcv_qp");
+	check(!ibv_reg_xrc_rcv_qp(domain, number), "ibv_reg_xrc_rcv_qp");
+	check(!ibv_unreg_xrc_rcv_qp(domain, number), "ibv_unreg_xrc_rcv_qp");
+	check(!ibv_close_xrc_domain(domain), "ibv_close_xrc_domain");
+}
+
+static void to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 5};
+
+	check(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	      "INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE), "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+}
+
+/* Sends itself a message, whose receive takes the SRQ below its limit. */
+static void to_itself(struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	struct ibv_sge sge = {(uintptr_t)memory, 512, mr->lkey};
+	struct ibv_recv_wr receive = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad_receive;
+	struct ibv_send_wr wr = {.wr_id = 2,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND_WITH_IMM,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ibv_srq_attr limit = {.srq_limit = 1};
+	struct ibv_async_event event;
+	struct ibv_ah *back;
+	struct ibv_wc wc;
+	int done = 0;
+
+	check(!ibv_post_srq_recv(srq, &receive, &bad_receive), "ibv_post_srq_recv");
+	check(!ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), "ibv_modify_srq");
+	sge.addr += 512;
+	sge.length = 100;
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = qp->qp_num;
+	wr.wr.ud.remote_qkey = 5;
+	check(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+	while (done < 2) {
+		int n = ibv_poll_cq(cq, 1, &wc);
+
+		check(n >= 0 && (!n || wc.status == IBV_WC_SUCCESS), "ibv_poll_cq");
+		done += n;
+		if (!n || !(wc.opcode & IBV_WC_RECV))
+			continue;
+		back = ibv_create_ah_from_wc(pd, &wc, (struct ibv_grh *)memory, 1);
+		check(back && !ibv_destroy_ah(back), "ibv_create_ah_from_wc");
+	}
+	check(!ibv_get_async_event(context, &event), "ibv_get_async_event");
+	ibv_ack_async_event(&event);
+}
+
+static int all(void)
+{
+	struct ibv_srq_init_attr queue = {.attr = {.max_wr = 3, .max_sge = 1}};
+	struct ibv_qp_init_attr init = {.cap = {.max_send_wr = 1, .max_send_sge = 1},
+					.qp_type = IBV_QPT_UD};
+	union ibv_gid gid, group = {.raw = {0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80, [15] = 1}};
+	struct ibv_ah_attr way = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}};
+	struct ibv_device_attr device;
+	struct ibv_qp_attr attr;
+	struct ibv_ah *ah;
+	struct ibv_qp *qp;
+	uint16_t pkey;
+
+	check(!ibv_query_device(context, &device) && !ibv_query_port(context, 1, &port) &&
+		      !ibv_query_gid(context, 1, 0, &gid) && !ibv_query_pkey(context, 1, 0, &pkey),
+	      "the device");
+	pd = ibv_alloc_pd(context);
+	cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+	check(pd && cq && !ibv_resize_cq(cq, 7), "a CQ");
+	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	srq = ibv_create_srq(pd, &queue);
+	check(mr && srq && !ibv_query_srq(srq, &queue.attr), "an SRQ");
+	init.send_cq = init.recv_cq = cq;
+	init.srq = srq;
+	qp = ibv_create_qp(pd, &init);
+	check(qp != NULL, "ibv_create_qp");
+	printf("%#x %d\n", qp->qp_num, port.lid);
+	to_rts(qp);
+	check(!ibv_query_qp(qp, &attr, IBV_QP_QKEY, &init), "ibv_query_qp");
+	check(!ibv_attach_mcast(qp, &group, 0xc001) && !ibv_detach_mcast(qp, &group, 0xc001),
+	      "a group");
+	way.dlid = port.lid;
+	way.grh.dgid = gid;
+	ah = ibv_create_ah(pd, &way);
+	check(ah != NULL, "ibv_create_ah");
+	to_itself(qp, ah);
+	check(!ibv_destroy_ah(ah) && !ibv_destroy_qp(qp) && !ibv_destroy_srq(srq), "the end");
+	receive_qp_of_xrc();
+	check(!ibv_dereg_mr(mr) && !ibv_destroy_cq(cq) && !ibv_dealloc_pd(pd) &&
+		      !ibv_close_device(context),
+	      "the end");
 	return 0;
 }
 
@@ -142,5 +268,7 @@ int main(int argc, char **argv)
 	open_device();
 	if (!strcmp(argv[1], "fail"))
 		return fail();
+	if (!strcmp(argv[1], "all"))
+		return all();
 	return strcmp(argv[1], "threads") ? killed() : threads();
 }
