@@ -9,6 +9,8 @@ show_schema.py SCHEMA strict KIND FILE
     The file is refused with a key more, and with a required one less, in any of its objects.
 show_schema.py SCHEMA seen UNSEEN KIND FILE [KIND FILE]...
     Each key of the schema is in one of the files, but for those that UNSEEN lists, one with its reason in each line.
+
+Several questions, with -- between them, save starts of Python.
 """
 import json
 import sys
@@ -60,7 +62,6 @@ def found(value, path):
 
 
 def validator(kind):
-    jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator({'$ref': '#/$defs/' + kind, '$defs': schema['$defs']})
 
 
@@ -143,14 +144,27 @@ def seen(unseen_file, pairs):
     print(len(known & have), 'keys seen,', len(known), 'in the schema')
 
 
-what, arguments = sys.argv[2], sys.argv[3:]
-if what == 'described':
-    described()
-elif what == 'valid':
-    valid(arguments[0], arguments[1:])
-elif what == 'strict':
-    strict(*arguments)
-else:
-    seen(arguments[0], arguments[1:])
+def ask(what, *arguments):
+    if what == 'described':
+        described()
+    elif what == 'valid':
+        valid(arguments[0], arguments[1:])
+    elif what == 'strict':
+        strict(*arguments)
+    else:
+        seen(arguments[0], arguments[1:])
+
+
+jsonschema.Draft202012Validator.check_schema(schema)
+questions = [[]]
+for word in sys.argv[2:]:
+    if word == '--':
+        questions.append([])
+    else:
+        questions[-1].append(word)
+for question in questions:
+    before = len(bad)
+    ask(*question)
+    bad[before:] = [f'{" ".join(question)}: {line}' for line in bad[before:]]
 print('\n'.join(bad))
 sys.exit(bool(bad))
