@@ -20,6 +20,8 @@
 
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
+#include "softhca/host/moves.h"
+#include "softhca/host/witness.h"
 #include "softhca/kernel/orphans.h"
 #include "softhca/kernel/server.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
@@ -84,9 +86,9 @@ static void take(struct world *w, uint32_t proc, unsigned int which)
  */
 static struct kproc *holder(struct world *w, unsigned int which, pid_t *pid)
 {
+	uint64_t witness;
 	struct kproc *p;
-	int told[2];
-	char byte;
+	int told[2], err;
 
 	assert_int_equal(pipe(told), 0);
 	*pid = fork();
@@ -94,15 +96,17 @@ static struct kproc *holder(struct world *w, unsigned int which, pid_t *pid)
 	if (!*pid) {
 		/* The daemon will give the process the next slot, which is this one. */
 		take(w, 2, which);
-		if (write(told[1], "", 1) != 1)
+		sh_moves_forked();
+		witness = sh_witness(&err);
+		if (write(told[1], &witness, sizeof(witness)) != sizeof(witness))
 			_exit(1);
 		for (;;)
 			pause();
 	}
 	close(told[1]);
-	assert_int_equal(read(told[0], &byte, 1), 1);
+	assert_int_equal(read(told[0], &witness, sizeof(witness)), sizeof(witness));
 	close(told[0]);
-	assert_int_equal(proc_attach(&w->t->k, *pid, 0, 0, 0, &p), 0);
+	assert_int_equal(proc_attach(&w->t->k, *pid, 0, 0, witness, &p), 0);
 	assert_int_equal(p->slot, 2);
 	return p;
 }

@@ -468,7 +468,8 @@ static void events(void **state)
 /* ---- a thread that waits for one whose life can be ended (softhca/device/memory/life.h) ---- */
 
 struct pair {
-	uint32_t slot[2]; /* of the processes of the two threads; 0: not yet known */
+	uint64_t witness[2]; /* of the processes of the two threads; 0: not yet known */
+	uint32_t slot[2];    /* likewise */
 	struct lives lives;
 };
 
@@ -481,6 +482,7 @@ static struct sh_dev enter_as(struct rig *r, struct pair *p, int i)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sh_moves_forked();
 	dev.witness = sh_witness(&err);
+	__atomic_store_n(&p->witness[i], dev.witness, __ATOMIC_SEQ_CST);
 	while (!(dev.proc = __atomic_load_n(&p->slot[i], __ATOMIC_SEQ_CST)))
 		usleep(1000);
 	if (!sh_enter(&dev))
@@ -491,8 +493,11 @@ static struct sh_dev enter_as(struct rig *r, struct pair *p, int i)
 static struct kproc *attach(struct rig *r, struct pair *p, int i, pid_t pid)
 {
 	struct kproc *proc;
+	uint64_t witness;
 
-	assert_int_equal(proc_attach(&r->t->k, pid, 0, 0, 0, &proc), 0);
+	while (!(witness = __atomic_load_n(&p->witness[i], __ATOMIC_SEQ_CST)))
+		usleep(1000);
+	assert_int_equal(proc_attach(&r->t->k, pid, 0, 0, witness, &proc), 0);
 	__atomic_store_n(&p->slot[i], proc->slot, __ATOMIC_SEQ_CST);
 	return proc;
 }
