@@ -336,7 +336,11 @@ static int create(void)
 
 int sh_process_helper(void)
 {
-	uint64_t all = ~UINT64_C(0), old;
+	/*
+	 * All but the C library's own, 32 and 33. setuid() and its like have each thread of the
+	 * process change its user, by 33, and wait for that.
+	 */
+	uint64_t all = ~(UINT64_C(3) << 31), old;
 	int err = 0;
 
 	if (__atomic_load_n(&running, __ATOMIC_ACQUIRE))

@@ -2,7 +2,7 @@
 /*
  * Description: softhca's own thread does not count as one of the program's. A process ends with the
  * last thread of the program, however its threads end. Calls that only a process with one thread may make (unshare(),
- * setns()) do what they do without a device, and the device goes on working.
+ * setns()) do what they do without a device, and the device goes on working. setuid() ends.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -332,11 +332,46 @@ static void parts_with_descriptors(int by_close_range)
 	works();
 }
 
-int main(void)
+/* ---- calls that the C library has each thread make ---- */
+
+static void *sleeps_long(void *arg)
+{
+	pause();
+	return arg;
+}
+
+/*
+ * setuid() asks each thread, softhca's own too, by a signal and waits for it. The program has a thread
+ * before it does anything with a device.
+ */
+static void changes_user(void)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, sleeps_long, NULL))
+		_exit(1);
+	test_begin();
+	up();
+	CHECK_EQ(setuid(getuid()), 0);
+	CHECK_EQ(setgid(getgid()), 0);
+	works();
+	_exit(0);
+}
+
+int main(int argc, char **argv)
 {
 	pid_t owner;
 
+	if (argc > 1)
+		changes_user();
+	/* A program of its own: a child has a thread of softhca's before its first. */
+	owner = fork();
+	if (!owner) {
+		execl("/proc/self/exe", argv[0], "user", (char *)NULL);
+		_exit(127);
+	}
 	test_begin();
+	join(owner);
 	ends(last_is_main);
 	ends(last_is_another);
 	CHECK_EQ(ends_raw(spawn(exits, 0)), STATUS);
