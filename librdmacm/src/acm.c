@@ -77,7 +77,13 @@ bool cm_acm_is_there(void)
  */
 static int plain_socket(int family)
 {
-	return (int)syscall(SYS_socket, family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return cm_keep((int)syscall(SYS_socket, family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+}
+
+static void close_plain(int fd)
+{
+	cm_give_up(fd);
+	close(fd);
 }
 
 static int connect_to(const struct sockaddr *addr, socklen_t len)
@@ -90,7 +96,7 @@ static int connect_to(const struct sockaddr *addr, socklen_t len)
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) ||
 	    connect(fd, addr, len)) {
-		close(fd);
+		close_plain(fd);
 		return -1;
 	}
 	return fd;
@@ -213,7 +219,7 @@ void cm_acm_paths(const struct sockaddr *src, const struct sockaddr *dst,
 		put_address(&msg, ACM_DEST, dst);
 		if (transfer(fd, &msg))
 			collect(&msg, paths, n);
-		close(fd);
+		close_plain(fd);
 	}
 	pthread_setcancelstate(state, NULL);
 }
