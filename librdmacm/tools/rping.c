@@ -221,7 +221,8 @@ static int serve_ping(struct ping *p)
 	from = p->recv;
 	debug(p, "server received sink adv");
 	if (ntohl(from.size) > p->size) {
-		fprintf(stderr, "Received bogus data, size %u\n", ntohl(from.size));
+		fprintf(stderr, "Received bogus data, size %u; this end has -S %zu\n",
+			ntohl(from.size), (size_t)p->size);
 		return -1;
 	}
 	if (post_recv(p) || rdma_post_read(p->id, NULL, p->buf, ntohl(from.size), p->buf_mr,
@@ -236,7 +237,8 @@ static int serve_ping(struct ping *p)
 		return -1;
 	to = p->recv;
 	if (!to.size || ntohl(to.size) > p->size) {
-		fprintf(stderr, "Received bogus data, size %u\n", ntohl(to.size));
+		fprintf(stderr, "Received bogus data, size %u; this end has -S %zu\n",
+			ntohl(to.size), (size_t)p->size);
 		return -1;
 	}
 	if (post_recv(p) ||
@@ -263,12 +265,10 @@ static int serve_one(struct ping *p, struct rdma_cm_id *listen_id)
 		if (rdma_accept(p->id, &param)) {
 			tool_fail("rdma_accept");
 		} else {
-			while ((!p->count || done < p->count) && !serve_ping(p))
+			/* The client says when it ends. With -C it may not end before. */
+			while (!serve_ping(p))
 				done++;
-			/* A client without -C stays as long as it likes. */
-			ret = p->count && done < p->count ? -1 : 0;
-			while (!p->gone && !received(p))
-				;
+			ret = p->gone && done >= p->count ? 0 : -1;
 			rdma_disconnect(p->id);
 		}
 	}
