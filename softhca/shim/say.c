@@ -98,7 +98,8 @@ void shim_say_unreachable(int err)
 		break;
 	case -EAGAIN:
 		shim_say("no device can be opened: the instance %s has no room for more processes; "
-			 "end some of them",
+			 "end some of them, or start it under a higher limit of descriptors "
+			 "(ulimit -n)",
 			 shim.dir);
 		break;
 	case -ENOMEM:
