@@ -16,10 +16,11 @@
 #include "process.h"
 #include "room.h"
 
-static bool reachable(struct kernel *k, const struct kproc *p, uint64_t addr, uint64_t len)
+static bool reachable(struct kernel *k, const struct kproc *p, uint64_t addr, uint64_t len,
+		      bool out)
 {
 	for (uint32_t i = 0; rooms[i]; i++)
-		if (rooms[i]->reachable && rooms[i]->reachable(k, p, addr, len))
+		if (rooms[i]->reachable && rooms[i]->reachable(k, p, addr, len, out))
 			return true;
 	return false;
 }
@@ -42,7 +43,7 @@ static long copy(void *arg, uint32_t tid, uint32_t proc, uint64_t witness, uint6
 	 */
 	if (!tid)
 		return sh_witness_move(p->user.mem, addr, buf, len, out);
-	if (addr + len < addr || !reachable(k, p, addr, len))
+	if (addr + len < addr || !reachable(k, p, addr, len, out))
 		return -EFAULT;
 	if (!sh_reach_for(&k->dev.inst->moves, &reach, (uint32_t)p->pid, tid))
 		return -ESRCH;

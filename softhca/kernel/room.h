@@ -118,8 +118,12 @@ struct room {
 	 * p may live on in other processes.
 	 */
 	void (*dead)(struct kernel *k, struct kproc *p);
-	/* Is all of this range of the process's addresses memory that the device may reach? */
-	bool (*reachable)(struct kernel *k, const struct kproc *p, uint64_t addr, uint64_t len);
+	/*
+	 * Is all of this range of the process's addresses memory that the device may read, or write
+	 * if out?
+	 */
+	bool (*reachable)(struct kernel *k, const struct kproc *p, uint64_t addr, uint64_t len,
+			  bool out);
 	/* Frees locks that dead threads held: of QPs of one HCA; of everything else. */
 	void (*orphans_of_hca)(struct kernel *k, uint32_t hca);
 	void (*orphans)(struct kernel *k);

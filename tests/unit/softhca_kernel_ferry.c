@@ -54,7 +54,7 @@ static void end(struct kt *t, struct kctx *ctx)
 }
 
 /* A thread that asks. */
-static struct {
+static struct asker {
 	struct kt *t;
 	bool enters, out, over;
 	uint32_t proc;
@@ -65,16 +65,15 @@ static struct {
 
 static void *ask(void *arg)
 {
-	struct sh_dev *dev = &asker.t->k.dev;
+	struct asker *a = arg;
+	struct sh_dev *dev = &a->t->k.dev;
 
-	(void)arg;
-	if (asker.enters)
+	if (a->enters)
 		(void)sh_enter(dev);
-	asker.result =
-		sh_ferry(asker.proc, asker.witness, asker.out, &asker.local, 1, &asker.remote);
-	if (asker.enters)
+	a->result = sh_ferry(a->proc, a->witness, a->out, &a->local, 1, &a->remote);
+	if (a->enters)
 		sh_leave(dev);
-	__atomic_store_n(&asker.over, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&a->over, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -95,7 +94,7 @@ static long answer(void)
 	struct kt *t = asker.t;
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, ask, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
 	while (!__atomic_load_n(&asker.over, __ATOMIC_ACQUIRE)) {
 		ferry_serve(&t->k);
 		sched_yield();
@@ -140,6 +139,28 @@ static void registered(void **state)
 	assert_int_equal(kt_cmd(t, ctx, UV_DEREG_MR, &dereg, sizeof(dereg), 0), 0);
 	assert_int_equal(put(t, area + PAGE, "ABCDEFGH", 8), -EFAULT);
 	assert_memory_equal(area + PAGE, "abcdefgh", 8);
+	end(t, ctx);
+}
+
+/* A registration that nobody may write to is read only, though the daemon could. */
+static void read_only(void **state)
+{
+	struct kctx *ctx;
+	uint32_t mr, pd, key;
+	char text[8];
+	struct kt *t = begin(&ctx, &mr);
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_mr(t, ctx, pd, area, PAGE, 0, &mr, &key), 0);
+	memcpy(area, "abcdefgh", 8);
+	assert_int_equal(put(t, area, "ABCDEFGH", 8), -EFAULT);
+	assert_memory_equal(area, "abcdefgh", 8);
+	assert_int_equal(get(t, area, text, 8), 8);
+	assert_memory_equal(text, "abcdefgh", 8);
+	assert_int_equal(kt_mr(t, ctx, pd, area, PAGE, SH_LOCAL_WRITE, &mr, &key), 0);
+	assert_int_equal(put(t, area, "ABCDEFGH", 8), 8);
+	assert_memory_equal(area, "ABCDEFGH", 8);
 	end(t, ctx);
 }
 
@@ -253,7 +274,7 @@ static void closed(void **state)
 
 	(void)state;
 	prepare(t, true, area + PAGE, "message", 8);
-	assert_int_equal(pthread_create(&thread, NULL, ask, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
 	while (!seen)
 		for (int i = 0; i < SH_FERRIES; i++)
 			seen |= __atomic_load_n(&all->ferry[i].state, __ATOMIC_ACQUIRE) ==
@@ -268,8 +289,9 @@ static void closed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registered), cmocka_unit_test(queues), cmocka_unit_test(another),
-		cmocka_unit_test(inside),     cmocka_unit_test(forged), cmocka_unit_test(closed),
+		cmocka_unit_test(registered), cmocka_unit_test(read_only), cmocka_unit_test(queues),
+		cmocka_unit_test(another),    cmocka_unit_test(inside),	   cmocka_unit_test(forged),
+		cmocka_unit_test(closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -308,24 +308,27 @@ int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t ua
 	return 0;
 }
 
-static bool holds(const struct kmr *mr, uint64_t addr, uint64_t len)
+static bool holds(const struct kmr *mr, uint64_t addr, uint64_t len, bool out)
 {
+	/* All that is written by a key, from near or far, needs this; the kernel does not look again. */
+	if (out && !(mr->access & SH_LOCAL_WRITE))
+		return false;
 	/* Also while the registration ends: threads that have found its key before may be copying. */
 	return addr >= mr->start && len <= mr->len && addr - mr->start <= mr->len - len;
 }
 
-bool region_covers(const struct kproc *p, uint64_t addr, uint64_t len)
+bool region_covers(const struct kproc *p, uint64_t addr, uint64_t len, bool out)
 {
 	struct kregion key = {.uaddr = addr, .len = len ? len : 1};
 	struct kregion **found = tfind(&key, &p->regions, by_range);
 	const struct kmr *mr;
 
 	DL_FOREACH2(p->unshared, mr, rnext)
-	if (holds(mr, addr, len))
+	if (holds(mr, addr, len, out))
 		return true;
 	if (found)
 		DL_FOREACH2((*found)->mrs, mr, rnext)
-	if (holds(mr, addr, len))
+	if (holds(mr, addr, len, out))
 		return true;
 	return false;
 }

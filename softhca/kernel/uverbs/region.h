@@ -38,8 +38,8 @@ void region_offer(struct call *c, uint64_t uaddr, uint64_t len, bool left);
  */
 int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len,
 		   bool late);
-/* Does one registration have all of this range of the process's addresses? */
-bool region_covers(const struct kproc *p, uint64_t addr, uint64_t len);
+/* Does one registration have all of this range of the process's addresses, to be written if out? */
+bool region_covers(const struct kproc *p, uint64_t addr, uint64_t len, bool out);
 void regions_orphan(struct kernel *k, struct kproc *p);
 
 #endif

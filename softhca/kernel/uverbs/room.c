@@ -202,9 +202,10 @@ static void dead(struct kernel *k, struct kproc *p)
 	regions_orphan(k, p);
 }
 
-static bool reachable(struct kernel *k, const struct kproc *p, uint64_t addr, uint64_t len)
+static bool reachable(struct kernel *k, const struct kproc *p, uint64_t addr, uint64_t len,
+		      bool out)
 {
-	if (region_covers(p, addr, len))
+	if (region_covers(p, addr, len, out))
 		return true;
 	for (uint32_t i = 1; i < SH_MAX_CTX; i++)
 		if (k->uverbs->ctx[i] && k->uverbs->ctx[i]->proc == p &&
