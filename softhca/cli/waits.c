@@ -110,8 +110,8 @@ static void put_text(json_t *o, const char *key, const char *text)
 
 static const char *waits_word(const struct task *t)
 {
-	static const char *const word[] = {NULL,     "lock",	"doze", "timer",
-					   "daemon", "command", "pages"};
+	static const char *const word[] = {NULL,     "lock",	"doze",	 "timer",
+					   "daemon", "command", "pages", "copy"};
 
 	return t->announced && t->slot.waits < sizeof(word) / sizeof(word[0]) ? word[t->slot.waits]
 									      : NULL;

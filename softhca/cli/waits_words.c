@@ -227,6 +227,12 @@ static void add_announced(char text[WORDS], const struct look *l, const struct s
 		add(text, "waits until pages of process %" PRIu64 " have been exchanged or copied",
 		    t->a);
 		break;
+	case SH_WAITS_COPY:
+		add(text,
+		    "waits until the daemon has copied for it, from or to memory of process "
+		    "%" PRIu32,
+		    look_pid(l, t->a < SH_MAX_PROC ? (uint32_t)t->a : 0));
+		break;
 	case SH_WAITS_NOT:
 		break;
 	}
@@ -328,8 +334,9 @@ void task_words(char text[WORDS], const struct look *l, const struct task *t, co
 
 const char *due_kind_word(enum sh_due_kind kind)
 {
-	static const char *const word[] = {"send", "state", "ack",   "rnr",  "receive",	  "poll",
-					   "arm",  "event", "spill", "look", "attention", "rouse"};
+	static const char *const word[] = {"send",	"state", "ack",	  "rnr",   "receive",
+					   "poll",	"arm",	 "event", "spill", "look",
+					   "attention", "rouse", "copy"};
 
 	return word[kind];
 }
@@ -343,6 +350,7 @@ void due_name(char text[WORDS], const struct look *l, const struct sh_due *d)
 	case SH_DUE_LOOK:
 	case SH_DUE_ATTENTION:
 	case SH_DUE_ROUSE:
+	case SH_DUE_COPY:
 		break;
 	case SH_DUE_SPILL:
 		add(text, "event queue %" PRIu32 ", ", d->number);
@@ -478,6 +486,10 @@ void due_words(char text[WORDS], const struct look *l, const struct sh_due *d)
 		break;
 	case SH_DUE_ROUSE:
 		add(text, "a thread dozes in poll_cq and is due to be woken");
+		break;
+	case SH_DUE_COPY:
+		add(text, "%" PRIu32 " byte%s to copy from or to memory of process %" PRIu32,
+		    d->count, plural(d->count), look_pid(l, d->peer_proc));
 		break;
 	}
 	if (d->lost)

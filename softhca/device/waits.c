@@ -519,6 +519,24 @@ static void look_at_process(const struct look *l, uint32_t n)
 		}
 }
 
+/* All of these are the daemon's to do. */
+static void look_at_copies(const struct look *l)
+{
+	const struct sh_ferries *all = sh_at(l->dev, SH_FERRIES_OFF);
+
+	for (uint32_t i = 0; i < SH_MAX_EXEC; i++) {
+		const struct sh_ferry *f = &all->ferry[i];
+		struct sh_due d = {.kind = SH_DUE_COPY,
+				   .number = i,
+				   .count = f->len,
+				   .peer_proc = f->proc < SH_MAX_PROC ? f->proc : 0,
+				   .progress = f->addr ^ f->asker};
+
+		if (f->state == SH_FERRY_ASKED)
+			l->fn(l->arg, &d);
+	}
+}
+
 void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_due *due),
 		 void *arg)
 {
@@ -530,6 +548,7 @@ void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh
 		look_at_hca(&l, i);
 	for (uint32_t i = 1; i < SH_MAX_PROC; i++)
 		look_at_process(&l, i);
+	look_at_copies(&l);
 	for (uint32_t i = 1; i < SH_MAX_EVQ; i++) {
 		const struct sh_evq *q = sh_evq(dev, i);
 		struct sh_due d = {.kind = SH_DUE_SPILL,

@@ -69,6 +69,7 @@ enum sh_due_kind {
 	SH_DUE_LOOK,	  /* QPs that the helper thread has to look at */
 	SH_DUE_ATTENTION, /* the attention word moved on while the helper thread sleeps */
 	SH_DUE_ROUSE,	  /* a thread dozes, and its announcement was taken */
+	SH_DUE_COPY,	  /* a copy that a thread has the daemon make (host/ferry.h) */
 };
 
 /* Which rule is broken. */

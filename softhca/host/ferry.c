@@ -6,6 +6,7 @@
  * finds the life over that has asked, or its process still counts as inside the device, and nothing
  * that the copy changes is given to anyone else before the daemon is done with it.
  */
+#include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,7 @@
 #include "softhca/device/memory/lock.h"
 #include "sys.h"
 
-#define LOOK_NS	   100000000 /* how often a thread that waits looks whether the daemon lives */
-#define LOOK_TURNS 2000
+#define LOOK_NS 100000000 /* how often a thread that waits looks whether the daemon lives */
 
 /* In the daemon. */
 static struct {
@@ -48,19 +48,6 @@ static bool is_open(const struct sh_dev *dev)
 	return __atomic_load_n(&ferries(dev)->open, __ATOMIC_SEQ_CST);
 }
 
-/* A place of a thread that has died is free when the daemon is done with it. */
-static bool take_one(struct sh_dev *dev, struct sh_ferry *f, uint64_t me)
-{
-	uint64_t old = __atomic_load_n(&f->owner, __ATOMIC_ACQUIRE);
-
-	if (old && !sh_owner_dead(dev, old))
-		return false;
-	if (__atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == SH_FERRY_ASKED)
-		return false;
-	return __atomic_compare_exchange_n(&f->owner, &old, me, false, __ATOMIC_SEQ_CST,
-					   __ATOMIC_RELAXED);
-}
-
 /* Has the daemon been killed? */
 static bool abandoned(const struct sh_dev *dev)
 {
@@ -70,49 +57,70 @@ static bool abandoned(const struct sh_dev *dev)
 	return !is_open(dev) || !pid || sh_thread_dead(pid);
 }
 
-/* NULL: the daemon makes no copies. */
-static struct sh_ferry *take(struct sh_dev *dev)
+/* False: the daemon has not answered, and will not. */
+static bool answered(struct sh_dev *dev, struct sh_ferry *f)
 {
-	const uint64_t me = sh_self_word(dev);
-	uint64_t first = me & SH_OWNER_SLOT;
+	const struct timespec limit = {.tv_nsec = LOOK_NS};
 
-	for (unsigned int turn = 0; me && is_open(dev); turn++) {
-		for (uint64_t i = first; i < first + SH_FERRIES; i++) {
-			struct sh_ferry *f = &ferries(dev)->ferry[i % SH_FERRIES];
+	while (__atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == SH_FERRY_ASKED)
+		if (futex(&f->state, FUTEX_WAIT, SH_FERRY_ASKED, &limit) == -ETIMEDOUT &&
+		    abandoned(dev))
+			return false;
+	return true;
+}
 
-			if (take_one(dev, f, me))
-				return f;
-		}
-		sh_give_way(turn);
-		if (turn % LOOK_TURNS == LOOK_TURNS - 1 && abandoned(dev))
-			break;
-	}
-	return NULL;
+static void call_daemon(struct sh_dev *dev, const struct sh_ferry *f)
+{
+	uint64_t slot = (uint64_t)(f - ferries(dev)->ferry);
+
+	__atomic_fetch_or(&ferries(dev)->asked[slot / 64], UINT64_C(1) << slot % 64,
+			  __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&sh_proc(dev, 0)->attention, 1, __ATOMIC_SEQ_CST);
+	dev->ops->wake(dev->host, 0);
+}
+
+/*
+ * This thread's place. It waits for the daemon if the thread that had the slot before was killed while
+ * it asked, and for nobody else. NULL: the daemon makes no copies.
+ */
+static struct sh_ferry *place(struct sh_dev *dev, uint32_t proc)
+{
+	const uint64_t slot = sh_self_word(dev) & SH_OWNER_SLOT;
+	struct sh_ferry *f;
+	bool ready;
+
+	if (!slot || slot > SH_MAX_EXEC || !is_open(dev))
+		return NULL;
+	f = &ferries(dev)->ferry[slot - 1];
+	if (__atomic_load_n(&f->state, __ATOMIC_ACQUIRE) != SH_FERRY_ASKED)
+		return f;
+	/* It may have been killed just before it called. */
+	call_daemon(dev, f);
+	sh_wait_begin(dev, SH_WAITS_COPY, proc, 0);
+	ready = answered(dev, f);
+	sh_wait_end(dev);
+	return ready ? f : NULL;
+}
+
+static void *data_of(const struct sh_dev *dev, const struct sh_ferry *f)
+{
+	return sh_at(dev, SH_FERRY_DATA_OFF + (uint64_t)(f - ferries(dev)->ferry) * SH_FERRY_MAX);
 }
 
 /* The daemon's answer. The place stays as it is if none comes. */
-static long ask(struct sh_dev *dev, struct sh_ferry *f, uint32_t pid)
+static long ask(struct sh_dev *dev, struct sh_ferry *f)
 {
-	const struct timespec limit = {.tv_nsec = LOOK_NS};
-	bool gone = false;
+	bool came;
 
 	f->tid = (uint32_t)own_tid();
 	f->asker = sh_self.word;
 	__atomic_store_n(&f->state, SH_FERRY_ASKED, __ATOMIC_SEQ_CST);
-	__atomic_add_fetch(&sh_proc(dev, 0)->attention, 1, __ATOMIC_SEQ_CST);
-	dev->ops->wake(dev->host, 0);
+	call_daemon(dev, f);
 	sh_errands(dev);
-	sh_wait_begin(dev, SH_WAITS_PAGES, pid, 0);
-	while (!gone && __atomic_load_n(&f->state, __ATOMIC_ACQUIRE) == SH_FERRY_ASKED)
-		gone = futex(&f->state, FUTEX_WAIT, SH_FERRY_ASKED, &limit) == -ETIMEDOUT &&
-		       abandoned(dev);
+	sh_wait_begin(dev, SH_WAITS_COPY, f->proc, 0);
+	came = answered(dev, f);
 	sh_wait_end(dev);
-	return gone ? -EPERM : f->result;
-}
-
-static void put(struct sh_ferry *f)
-{
-	__atomic_store_n(&f->owner, 0, __ATOMIC_RELEASE);
+	return came ? f->result : -EPERM;
 }
 
 /* Between the thread's own memory, which may be missing, and a buffer. */
@@ -145,32 +153,35 @@ static long at_once(uint32_t proc, uint64_t witness, bool out, const struct iove
 	return out || done <= 0 ? done : unload(local, nlocal, buf, (size_t)done);
 }
 
+/*
+ * The data have memory once a thread has asked. The kernel alone touches them, so that it is an error,
+ * and no signal, if there is none.
+ */
 static long by_daemon(struct sh_dev *dev, uint32_t proc, uint64_t witness, bool out,
 		      const struct iovec *local, unsigned long nlocal, const struct iovec *remote,
 		      size_t len)
 {
-	struct sh_ferry *f = take(dev);
-	const struct sh_proc *p = sh_proc(dev, proc);
-	long done = (long)len;
+	struct sh_ferry *f = place(dev, proc);
+	long some = (long)len, done;
+	void *data;
 
 	if (!f)
 		return -EPERM;
+	data = data_of(dev, f);
+	if (out)
+		some = load(local, nlocal, data, len);
+	if (some <= 0)
+		return some;
 	f->proc = proc;
 	f->witness = witness;
 	f->addr = (uintptr_t)remote->iov_base;
 	f->out = out;
-	if (out)
-		done = load(local, nlocal, f->data, len);
-	if (done > 0) {
-		f->len = (uint32_t)done;
-		done = ask(dev, f, p ? __atomic_load_n(&p->pid, __ATOMIC_RELAXED) : 0);
-		if (done > (long)f->len)
-			done = -EFAULT;
-	}
-	if (!out && done > 0)
-		done = unload(local, nlocal, f->data, (size_t)done);
-	put(f);
-	return done;
+	f->len = (uint32_t)some;
+	done = ask(dev, f);
+	/* Others can write there. */
+	if (done > some)
+		done = -EFAULT;
+	return out || done <= 0 ? done : unload(local, nlocal, data, (size_t)done);
 }
 
 long sh_ferry(uint32_t proc, uint64_t witness, bool out, const struct iovec *local,
@@ -183,6 +194,9 @@ long sh_ferry(uint32_t proc, uint64_t witness, bool out, const struct iovec *loc
 
 	if (own.fn && own.tid == own_tid())
 		return at_once(proc, witness, out, local, nlocal, remote, len);
+	/* A signal handler must not use the place of the thread that it has interrupted. */
+	if (!sh_inside())
+		return -ESRCH;
 	door = sh_pin();
 	done = by_daemon(dev, proc, witness, out, local, nlocal, remote, len);
 	sh_unpin(door);
@@ -212,17 +226,31 @@ static int32_t serve(struct sh_dev *dev, struct sh_ferry *f)
 		return -ESRCH;
 	return (int32_t)own.fn(own.arg, tid, __atomic_load_n(&f->proc, __ATOMIC_RELAXED),
 			       __atomic_load_n(&f->witness, __ATOMIC_RELAXED),
-			       __atomic_load_n(&f->addr, __ATOMIC_RELAXED), f->data, len,
+			       __atomic_load_n(&f->addr, __ATOMIC_RELAXED), data_of(dev, f), len,
 			       __atomic_load_n(&f->out, __ATOMIC_RELAXED));
+}
+
+static void serve_place(struct sh_dev *dev, struct sh_ferry *f)
+{
+	if (__atomic_load_n(&f->state, __ATOMIC_SEQ_CST) != SH_FERRY_ASKED)
+		return;
+	__atomic_store_n(&f->result, own.fn ? serve(dev, f) : -EPERM, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->state, SH_FERRY_DONE, __ATOMIC_SEQ_CST);
+	/* The thread that asked, and one that has its slot by now. */
+	futex(&f->state, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 void sh_ferry_serve(struct sh_dev *dev)
 {
-	for (struct sh_ferry *f = ferries(dev)->ferry; f < ferries(dev)->ferry + SH_FERRIES; f++) {
-		if (__atomic_load_n(&f->state, __ATOMIC_SEQ_CST) != SH_FERRY_ASKED)
-			continue;
-		__atomic_store_n(&f->result, own.fn ? serve(dev, f) : -EPERM, __ATOMIC_RELAXED);
-		__atomic_store_n(&f->state, SH_FERRY_DONE, __ATOMIC_SEQ_CST);
-		futex(&f->state, FUTEX_WAKE, 1, NULL);
+	struct sh_ferries *all = ferries(dev);
+
+	for (unsigned int i = 0; i < SH_MAX_EXEC / 64; i++) {
+		uint64_t asked = __atomic_load_n(&all->asked[i], __ATOMIC_SEQ_CST);
+
+		if (asked)
+			asked = __atomic_exchange_n(&all->asked[i], 0, __ATOMIC_SEQ_CST);
+		for (; asked; asked &= asked - 1)
+			serve_place(dev,
+				    &all->ferry[64 * i + (unsigned int)__builtin_ctzll(asked)]);
 	}
 }

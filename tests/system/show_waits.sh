@@ -123,6 +123,15 @@ ok "a command, and a daemon that is stopped" before_long says \
 kill -CONT "$daemon"
 over
 
+situation copy
+kill -STOP "$daemon"
+ok "a copy that the daemon is to make, and a daemon that is stopped" before_long says \
+	"thread $pid sleeps: waits until the daemon has copied for it, from or to memory of process $peer; for" \
+	"the daemon (stopped) stopped: 8 bytes to copy from or to memory of process $peer"
+ok "JSON has this copy" due '.kind == "copy" and .verdict == "stopped" and .peer_pid == $peer and .count == 8'
+kill -CONT "$daemon"
+over
+
 # Looking leaves device memory with as many pages as before. The daemon gives up pages that are not
 # used some seconds after the last change, so the test waits for that.
 nothing_spare() { "$SOFTHCA" show --json lab | jq -e '.daemon.pool_pages_spare == 0' >/dev/null; }

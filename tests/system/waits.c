@@ -9,13 +9,16 @@
  *	doze		more polling processes than the one processor that they have
  *	event		a thread that reads completion events
  *	daemon		commands, without end, one after the other
+ *	copy		messages, without end, between processes that may not reach each other's memory
  */
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,7 +37,7 @@ static struct ibv_comp_channel *channel;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
 static struct ibv_qp *qp;
-static char buffer[4096];
+static char buffer[4096] __attribute__((aligned(4096))) = {1}; /* of a file: it is copied */
 
 static void check(int good, const char *what)
 {
@@ -129,6 +132,26 @@ static void pause_for_ever(void)
 		pause();
 }
 
+/* The one has no capabilities any more, and the other one is nobody's to look at. */
+static void copies(int first)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[2] = {0};
+	struct ibv_wc wc;
+	int n;
+
+	check(first ? !syscall(SYS_capset, &head, none) : !prctl(PR_SET_DUMPABLE, 0), "give up");
+	for (;;) {
+		if (first)
+			post_send();
+		else
+			post_receive();
+		while (!(n = ibv_poll_cq(cq, 1, &wc)))
+			usleep(1000);
+		check(n == 1 && wc.status == IBV_WC_SUCCESS, "a completion");
+	}
+}
+
 /* One of two processes. in and out are pipes to the other one. */
 static void one_of_two(const char *what, int first, pid_t other, int in, int out)
 {
@@ -144,14 +167,18 @@ static void one_of_two(const char *what, int first, pid_t other, int in, int out
 			post_receive();
 	check(write(out, &word, 1) == 1 && read(in, &word, 1) == 1, "exchange");
 	if (!first) {
+		if (!strcmp(what, "copy"))
+			copies(0);
 		if (!strcmp(what, "stopped"))
 			raise(SIGSTOP);
 		pause_for_ever();
 	}
-	if (strcmp(what, "receive"))
+	if (strcmp(what, "receive") && strcmp(what, "copy"))
 		post_send();
 	printf("pid=%d peer=%d\n", (int)getpid(), (int)other);
 	fflush(stdout);
+	if (!strcmp(what, "copy"))
+		copies(1);
 	pause_for_ever();
 }
 
@@ -206,7 +233,8 @@ int main(int argc, char **argv)
 	struct ibv_cq *of;
 	void *arg;
 
-	if (!strcmp(what, "receive") || !strcmp(what, "rnr") || !strcmp(what, "stopped"))
+	if (!strcmp(what, "receive") || !strcmp(what, "rnr") || !strcmp(what, "stopped") ||
+	    !strcmp(what, "copy"))
 		two(what);
 	if (!strcmp(what, "doze"))
 		crowd();

@@ -5,13 +5,16 @@
  * nothing else, whatever another process has written to device memory.
  */
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -252,13 +255,118 @@ static void forged(void **state)
 		f->out = 1;
 		f->len = no[i].len;
 		f->asker = no[i].asker;
-		f->data[0] = 'x';
+		*(char *)sh_at(&t->k.dev, SH_FERRY_DATA_OFF + 3 * SH_FERRY_MAX) = 'x';
 		f->state = SH_FERRY_ASKED;
+		all->asked[0] |= 1 << 3;
 		ferry_serve(&t->k);
 		assert_int_equal(f->state, SH_FERRY_DONE);
 		assert_int_equal(f->result, no[i].result);
 		assert_int_equal(area[PAGE], 0);
 	}
+	end(t, ctx);
+}
+
+/* How many threads ask now, and the place of one of them. */
+static unsigned int asking(struct kt *t, struct sh_ferry **one)
+{
+	struct sh_ferries *all = sh_at(&t->k.dev, SH_FERRIES_OFF);
+	unsigned int n = 0;
+
+	for (int i = 0; i < SH_MAX_EXEC; i++) {
+		if (__atomic_load_n(&all->ferry[i].state, __ATOMIC_ACQUIRE) != SH_FERRY_ASKED)
+			continue;
+		n++;
+		if (one)
+			*one = &all->ferry[i];
+	}
+	return n;
+}
+
+/* Nor do others make a thread take more than it has asked for. */
+static void untrue(void **state)
+{
+	struct sh_ferry *f = NULL;
+	char text[] = "unchanged";
+	pthread_t thread;
+	struct kctx *ctx;
+	uint32_t mr;
+	struct kt *t = begin(&ctx, &mr);
+
+	(void)state;
+	prepare(t, false, area + PAGE, text, 4);
+	assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
+	while (!asking(t, &f))
+		sched_yield();
+	f->len = PAGE;
+	f->result = PAGE;
+	__atomic_store_n(&f->state, SH_FERRY_DONE, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &f->state, FUTEX_WAKE, 1, NULL, NULL, 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(asker.result, -EFAULT);
+	assert_string_equal(text, "unchanged");
+	end(t, ctx);
+}
+
+#define CROWD 40
+static int held, released;
+
+static void hold(int sig)
+{
+	(void)sig;
+	__atomic_fetch_add(&held, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&released, __ATOMIC_SEQ_CST))
+		usleep(1000);
+}
+
+/* Threads that are stopped while they ask, however many, are in nobody's way. */
+static void stopped(void **state)
+{
+	static struct asker crowd[CROWD];
+	pthread_t thread[CROWD];
+	struct kctx *ctx;
+	uint32_t mr;
+	struct kt *t = begin(&ctx, &mr);
+
+	(void)state;
+	signal(SIGUSR1, hold);
+	for (int i = 0; i < CROWD; i++) {
+		prepare(t, true, area + PAGE + 8 * (i + 1), "stopped", 8);
+		crowd[i] = asker;
+		assert_int_equal(pthread_create(&thread[i], NULL, ask, &crowd[i]), 0);
+	}
+	while (asking(t, NULL) < CROWD)
+		sched_yield();
+	for (int i = 0; i < CROWD; i++)
+		pthread_kill(thread[i], SIGUSR1);
+	while (__atomic_load_n(&held, __ATOMIC_SEQ_CST) < CROWD)
+		sched_yield();
+	ferry_serve(&t->k);
+	assert_int_equal(put(t, area + PAGE, "message", 8), 8);
+	assert_string_equal(area + PAGE, "message");
+	__atomic_store_n(&released, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < CROWD; i++) {
+		pthread_join(thread[i], NULL);
+		assert_int_equal(crowd[i].result, 8);
+		assert_string_equal(area + PAGE + 8 * (i + 1), "stopped");
+	}
+	end(t, ctx);
+}
+
+/* The thread that had the slot before was killed while it asked, before the daemon knew of it. */
+static void killed(void **state)
+{
+	struct kctx *ctx;
+	uint32_t mr;
+	struct kt *t = begin(&ctx, &mr);
+	struct sh_ferries *all = sh_at(&t->k.dev, SH_FERRIES_OFF);
+
+	(void)state;
+	for (int i = 0; i < SH_MAX_EXEC; i++) {
+		all->ferry[i].asker = UINT64_MAX;
+		all->ferry[i].state = SH_FERRY_ASKED;
+	}
+	assert_int_equal(put(t, area + PAGE, "message", 8), 8);
+	assert_string_equal(area + PAGE, "message");
 	end(t, ctx);
 }
 
@@ -269,16 +377,12 @@ static void closed(void **state)
 	struct kctx *ctx;
 	uint32_t mr;
 	struct kt *t = begin(&ctx, &mr);
-	struct sh_ferries *all = sh_at(&t->k.dev, SH_FERRIES_OFF);
-	bool seen = false;
 
 	(void)state;
 	prepare(t, true, area + PAGE, "message", 8);
 	assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
-	while (!seen)
-		for (int i = 0; i < SH_FERRIES; i++)
-			seen |= __atomic_load_n(&all->ferry[i].state, __ATOMIC_ACQUIRE) ==
-				SH_FERRY_ASKED;
+	while (!asking(t, NULL))
+		sched_yield();
 	ferry_end(&t->k);
 	pthread_join(thread, NULL);
 	assert_int_equal(asker.result, -EPERM);
@@ -291,6 +395,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registered), cmocka_unit_test(read_only), cmocka_unit_test(queues),
 		cmocka_unit_test(another),    cmocka_unit_test(inside),	   cmocka_unit_test(forged),
+		cmocka_unit_test(untrue),     cmocka_unit_test(stopped),   cmocka_unit_test(killed),
 		cmocka_unit_test(closed),
 	};
 

@@ -152,6 +152,32 @@ static void test_state(void **state)
 	tpair_close(&p);
 }
 
+/* The daemon is to copy for a thread. */
+static void test_copy(void **state)
+{
+	struct sh_ferries *all;
+	struct sh_due due;
+
+	(void)state;
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
+	all = sh_at(&p.m->dev, SH_FERRIES_OFF);
+	all->ferry[5].len = 100;
+	all->ferry[5].proc = 3;
+	assert_false(is_due(SH_DUE_COPY, 5, NULL));
+	all->ferry[5].state = SH_FERRY_ASKED;
+	assert_true(is_due(SH_DUE_COPY, 5, &due));
+	assert_int_equal(due.proc, 0);
+	assert_int_equal(due.count, 100);
+	assert_int_equal(due.peer_proc, 3);
+	assert_int_equal(lost(), 0);
+	all->ferry[5].proc = UINT32_MAX;
+	assert_true(is_due(SH_DUE_COPY, 5, &due));
+	assert_int_equal(due.peer_proc, 0);
+	all->ferry[5].state = SH_FERRY_DONE;
+	assert_false(is_due(SH_DUE_COPY, 5, NULL));
+	tpair_close(&p);
+}
+
 /* The receiver has posted no receive. */
 static void test_receiver_not_ready(void **state)
 {
@@ -513,6 +539,7 @@ int main(void)
 		cmocka_unit_test(test_completion),    cmocka_unit_test(test_doze),
 		cmocka_unit_test(test_attention),     cmocka_unit_test(test_wire),
 		cmocka_unit_test(test_lock),	      cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_copy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

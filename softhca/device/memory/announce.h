@@ -31,6 +31,8 @@ enum sh_waits {
 	 * has the pages.
 	 */
 	SH_WAITS_PAGES,
+	/* A copy that the daemon makes (host/ferry.h). a: the process (struct sh_proc) whose memory it is. */
+	SH_WAITS_COPY,
 };
 
 /* Announces a sleep. A thread without a slot gets one. If no slot is left, nothing is announced. */

@@ -15,6 +15,7 @@
  *	inst.xrc_reg_off	struct sh_xrc_reg[SH_MAX_XRC_REG]	registrations of XRC receive QPs; 0 = none
  *	SH_TAP_OFF		struct sh_tap			copies of packets, while a capture runs
  *	SH_FERRIES_OFF		struct sh_ferries		copies that threads have the daemon make
+ *	SH_FERRY_DATA_OFF	bytes				SH_FERRY_MAX for each of these; only system calls touch them
  *	inst.hca_off + i*span	one HCA: struct sh_hca, then its QP, CQ, SRQ, MPT and multicast tables
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *	inst.shared_off		pages that stand in for memory that the clients have registered
@@ -391,28 +392,27 @@ struct sh_wire {
 
 /*
  * Copies that the daemon makes for threads which the kernel does not let reach into a process
- * (host/ferry.h). A thread takes a place by its word (as in locks, lock.h), fills it, and stores
- * SH_FERRY_ASKED as its state. The daemon stores SH_FERRY_DONE when it is done with the place,
- * even if the thread that asked has died meanwhile. Only then does another thread take it.
+ * (host/ferry.h). Each thread has a place by its slot, so that one which is stopped keeps none from
+ * others. It fills the place, stores SH_FERRY_ASKED as its state, and sets its bit. The daemon stores
+ * SH_FERRY_DONE when it is done with the place, even if the thread that asked has died meanwhile. Only
+ * then does the next thread of the slot use it.
  */
-#define SH_FERRIES   16
-#define SH_FERRY_MAX 16384 /* bytes of one copy */
+#define SH_FERRY_MAX 8192 /* bytes of one copy */
 enum sh_ferry_state { SH_FERRY_NONE, SH_FERRY_ASKED, SH_FERRY_DONE };
 struct sh_ferry {
-	uint64_t owner; /* the thread that has the place; 0 = free */
-	uint64_t asker; /* the thread that has asked, the same way */
+	uint64_t asker; /* by its word, as in locks (lock.h) */
 	uint32_t state; /* a futex */
 	uint32_t tid;	/* the asker's number */
 	uint32_t proc;	/* the process that has the memory */
-	uint32_t out;	/* nonzero: from data to the process */
+	uint32_t out;	/* nonzero: from the data to the process */
 	uint64_t witness, addr;
 	uint32_t len;
 	int32_t result; /* bytes copied, or -errno */
-	uint8_t data[SH_FERRY_MAX] __attribute__((aligned(SH_APART)));
-};
+} __attribute__((aligned(64)));
 struct sh_ferries {
 	uint32_t open; /* nonzero: the daemon looks */
-	struct sh_ferry ferry[SH_FERRIES] __attribute__((aligned(SH_APART)));
+	uint64_t asked[SH_MAX_EXEC / 64] __attribute__((aligned(SH_APART)));
+	struct sh_ferry ferry[SH_MAX_EXEC];
 };
 
 struct sh_instance {
@@ -443,16 +443,17 @@ struct sh_instance {
 /*
  * Where the tables begin. The offsets are fixed, so that no code has to trust the header for them.
  */
-#define SH_TAP_SIZE    UINT64_C(0x841000) /* of struct sh_tap, in pages: tap.h */
-#define SH_PAGES(x)    (((uint64_t)(x) + 4095) & ~UINT64_C(4095))
-#define SH_CTX_OFF     SH_PAGES(sizeof(struct sh_instance))
-#define SH_PROC_OFF    (SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
-#define SH_EXEC_OFF    (SH_PROC_OFF + SH_PAGES(SH_MAX_PROC * sizeof(struct sh_proc)))
-#define SH_EVQ_OFF     (SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
-#define SH_XRC_REG_OFF (SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
-#define SH_TAP_OFF     (SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
-#define SH_FERRIES_OFF (SH_TAP_OFF + SH_TAP_SIZE)
-#define SH_HCA_OFF     (SH_FERRIES_OFF + SH_PAGES(sizeof(struct sh_ferries)))
+#define SH_TAP_SIZE	  UINT64_C(0x841000) /* of struct sh_tap, in pages: tap.h */
+#define SH_PAGES(x)	  (((uint64_t)(x) + 4095) & ~UINT64_C(4095))
+#define SH_CTX_OFF	  SH_PAGES(sizeof(struct sh_instance))
+#define SH_PROC_OFF	  (SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
+#define SH_EXEC_OFF	  (SH_PROC_OFF + SH_PAGES(SH_MAX_PROC * sizeof(struct sh_proc)))
+#define SH_EVQ_OFF	  (SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
+#define SH_XRC_REG_OFF	  (SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
+#define SH_TAP_OFF	  (SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
+#define SH_FERRIES_OFF	  (SH_TAP_OFF + SH_TAP_SIZE)
+#define SH_FERRY_DATA_OFF (SH_FERRIES_OFF + SH_PAGES(sizeof(struct sh_ferries)))
+#define SH_HCA_OFF	  (SH_FERRY_DATA_OFF + SH_MAX_EXEC * SH_FERRY_MAX)
 
 struct sh_mcg {
 	uint32_t gid
