@@ -112,7 +112,10 @@ int conn_status(struct conn *c, int err)
 	return conn_reply(c, &st, sizeof(st), NULL, 0);
 }
 
-/* The descriptor that came with a message, or -1. The room for one has, being aligned, room for two. */
+/*
+ * The descriptor that came with a message; -EBADF: none; -ENOMEM: this process had no room for it. The
+ * room for one has, being aligned, room for two.
+ */
 static int received(struct msghdr *msg)
 {
 	struct cmsghdr *h = CMSG_FIRSTHDR(msg);
@@ -122,7 +125,7 @@ static int received(struct msghdr *msg)
 	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
 		n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(*fd);
 	if (!n)
-		return -1;
+		return msg->msg_flags & MSG_CTRUNC ? -ENOMEM : -EBADF;
 	memcpy(fd, CMSG_DATA(h), n < 2 ? sizeof(*fd) : sizeof(fd));
 	if (n > 1)
 		close(fd[1]);
@@ -142,7 +145,7 @@ static ssize_t receive(struct server *s, const struct conn *c, int *fd)
 			     .msg_controllen = sizeof(control.buf)};
 	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 
-	*fd = n < 0 ? -1 : received(&msg);
+	*fd = n < 0 ? -EBADF : received(&msg);
 	return n;
 }
 

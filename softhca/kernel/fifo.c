@@ -165,7 +165,7 @@ int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino)
 
 	own = client_file(k, tid, fd);
 	if (own < 0)
-		return -ENOENT;
+		return own == -ENOMEM ? own : -ENOENT;
 	err = fstat(own, &st) < 0 ? -EINVAL : 0;
 	close(own);
 	if (err)

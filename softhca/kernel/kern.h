@@ -45,8 +45,9 @@ struct kernel {
 	const struct user_ops *user;
 	void *user_arg;
 	/*
-	 * A descriptor that the client has handed over for the request that is being served (fd -1:
-	 * it has none of that number), and one that it is to hand over: -1: none.
+	 * A descriptor that the client has handed over for the request that is being served (fd
+	 * -EBADF: it has none of that number, -ENOMEM: there was no room for it), and one that it is
+	 * to hand over: -1: none.
 	 */
 	struct given {
 		bool asked;

@@ -80,6 +80,12 @@ static bool is_path(pid_t tid, int fd)
 	return flags & O_PATH;
 }
 
+/* Of an open() that has failed: -EBADF, unless it is this process that is short of room. */
+static int refusal(void)
+{
+	return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -ENOMEM : -EBADF;
+}
+
 static int real_open_fd(void *arg, pid_t tid, int fd)
 {
 	char name[64];
@@ -91,7 +97,7 @@ static int real_open_fd(void *arg, pid_t tid, int fd)
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", tid, fd);
 	own = open(name, O_PATH | O_CLOEXEC);
 	if (own < 0)
-		return errno == EACCES || errno == EPERM ? -EACCES : -EBADF;
+		return errno == EACCES || errno == EPERM ? -EACCES : refusal();
 	if (is_path(tid, fd)) {
 		close(own);
 		return -EBADF;
@@ -112,11 +118,13 @@ static int given(int fd)
 	char name[64];
 	int own;
 
-	if (fd < 0 || fcntl(fd, F_GETFL) & O_PATH)
+	if (fd < 0)
+		return fd;
+	if (fcntl(fd, F_GETFL) & O_PATH)
 		return -EBADF;
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	own = open(name, O_PATH | O_CLOEXEC);
-	return own < 0 ? -EBADF : own;
+	return own < 0 ? refusal() : own;
 }
 
 int client_file(struct kernel *k, pid_t tid, int fd)

@@ -27,7 +27,7 @@ struct user_ops {
 	int (*hold)(void *arg, struct user *user);
 	/*
 	 * An O_PATH descriptor of the file behind the client's descriptor, or -EBADF. -EACCES: the
-	 * daemon may not look.
+	 * daemon may not look. -ENOMEM: it has no room for another descriptor.
 	 */
 	int (*open_fd)(void *arg, pid_t tid, int fd);
 };

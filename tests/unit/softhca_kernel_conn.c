@@ -337,6 +337,44 @@ static void no_descriptors(void **state)
 	daemon_stop(pid);
 }
 
+/* A descriptor that a client hands over, and for which the daemon has no room: the client is told so. */
+static void no_room_for_given(void **state)
+{
+	struct uv_open_xrc_domain_resp resp[3];
+	struct uv_open_xrc_domain cmd = {.response = (uintptr_t)resp, .oflags = O_CREAT};
+	struct rlimit all, none;
+	struct sh_command_reply r;
+	pid_t pid = daemon_start();
+	struct client c;
+	int fd;
+
+	(void)state;
+	client_hello(&c, 0);
+	client_open(&c);
+	assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 32, &fd), 0);
+	cmd.fd = (uint32_t)fd;
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, NULL, &all), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = all.rlim_max};
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &none, NULL), 0);
+	assert_int_equal(sh_client_give(c.fd, fd), 0);
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &all, NULL), 0);
+	assert_int_equal(
+		client_command(&c, UV_OPEN_XRC_DOMAIN, &cmd, sizeof(cmd), sizeof(resp), &r, NULL),
+		ENOMEM);
+	/* The same when it looks for itself. */
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &none, NULL), 0);
+	assert_int_equal(
+		client_command(&c, UV_OPEN_XRC_DOMAIN, &cmd, sizeof(cmd), sizeof(resp), &r, NULL),
+		ENOMEM);
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &all, NULL), 0);
+	assert_int_equal(
+		client_command(&c, UV_OPEN_XRC_DOMAIN, &cmd, sizeof(cmd), sizeof(resp), &r, NULL),
+		0);
+	close(fd);
+	close(c.fd);
+	daemon_stop(pid);
+}
+
 /* The bytes of a command come with its message, all of them or none. */
 static void command_in_message(void **state)
 {
@@ -462,6 +500,7 @@ int main(void)
 		cmocka_unit_test(command_in_message),
 		cmocka_unit_test(cm_command_in_message),
 		cmocka_unit_test(no_descriptors),
+		cmocka_unit_test(no_room_for_given),
 	};
 
 	return cmocka_run_group_tests(tests, daemon_make_base, daemon_remove_base);

@@ -49,9 +49,9 @@ int cmd_create_cq(struct call *c)
 	if (cmd->comp_vector >= K_COMP_VECTORS)
 		return -EINVAL;
 	if (cmd->comp_channel >= 0) {
-		evq = evq_by_fd(c->ctx, c->tid, cmd->comp_channel);
-		if (!evq)
-			return -EINVAL;
+		err = evq_by_fd(c->ctx, c->tid, cmd->comp_channel, &evq);
+		if (err)
+			return err;
 	}
 	if (cmd->cqe < 1 || cmd->cqe > K_MAX_CQES)
 		return -EINVAL;

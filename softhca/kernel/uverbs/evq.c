@@ -212,18 +212,21 @@ void evq_missed(struct kernel *k)
 	evq_doubted(k);
 }
 
-struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd)
+int evq_by_fd(struct kctx *ctx, pid_t tid, int fd, struct kevq **out)
 {
 	struct kevq *e;
 	dev_t dev;
 	ino_t ino;
+	int err = fifo_of_fd(ctx->k, tid, fd, &dev, &ino);
 
-	if (fifo_of_fd(ctx->k, tid, fd, &dev, &ino))
-		return NULL;
+	if (err)
+		return err == -ENOMEM ? err : -EINVAL;
 	DL_FOREACH(ctx->evqs, e)
-	if (!e->async && e->fifo.ino == ino && e->fifo.dev == dev)
-		return e;
-	return NULL;
+	if (!e->async && e->fifo.ino == ino && e->fifo.dev == dev) {
+		*out = e;
+		return 0;
+	}
+	return -EINVAL;
 }
 
 /* ---- records of objects that have ended ---- */

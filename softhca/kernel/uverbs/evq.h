@@ -41,8 +41,8 @@ void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
 /* Looks again at queues that may be closed; any may be. */
 void evq_doubted(struct kernel *k);
 void evq_missed(struct kernel *k);
-/* The completion channel of the context behind that descriptor, or NULL. */
-struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);
+/* The completion channel of the context behind that descriptor: 0, -EINVAL, or -ENOMEM (client_file()). */
+int evq_by_fd(struct kctx *ctx, pid_t tid, int fd, struct kevq **out);
 /*
  * Drops the records of an object that has ended. On entry *events is how many were written. On
  * return it is how many were read, and will be acknowledged. -EINPROGRESS: a client holds the

@@ -99,7 +99,7 @@ static int domain_get(struct call *c, int fd, uint32_t oflags, struct kxrcd **ou
 		return domain_new(k, c->ctx->hca, -1, NULL, out);
 	own = client_file(k, c->tid, fd);
 	if (own < 0)
-		return -EBADF;
+		return own;
 	if (fstat(own, &st) < 0) {
 		close(own);
 		return -EBADF;
