@@ -49,6 +49,7 @@ static long copy(void *arg, uint32_t tid, uint32_t proc, uint64_t witness, uint6
 		return -ESRCH;
 	done = sh_witness_move(p->user.mem, addr, buf, len, out);
 	sh_reach_end(&k->dev.inst->moves, &reach);
+	k->count.copies_made += done > 0;
 	return done;
 }
 

@@ -85,6 +85,7 @@ struct kernel {
 	struct {
 		uint64_t commands, failed, late, queues_shared, queues_copied, maps_failed;
 		uint64_t regions_shared, regions_private, regions_revoked;
+		uint64_t copies_made; /* kernel/ferry.c */
 	} count;
 };
 

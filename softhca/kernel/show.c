@@ -208,6 +208,7 @@ static void show_daemon(struct kernel *k, struct out *o)
 	out_int(o, "regions_shared", k->count.regions_shared);
 	out_int(o, "regions_private", k->count.regions_private);
 	out_int(o, "regions_revoked", k->count.regions_revoked);
+	out_int(o, "copies_made", k->count.copies_made);
 	out_int(o, "shared_pages_used", k->shared.used);
 	ROOMS(show_daemon, k, o);
 	out_end_object(o);

@@ -62,6 +62,22 @@ static bool can(enum how how)
 	return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
+/*
+ * Does the kernel refuse a copy, so that the daemon makes it? Root reaches what is not dumpable, other
+ * users have no capabilities to give up, and two that have given up the same reach one another.
+ */
+static bool refused(enum how how, enum who who)
+{
+	switch (how) {
+	case UNDUMPABLE:
+		return geteuid();
+	case CAPABILITIES:
+		return !geteuid() && who != (FIRST | SECOND);
+	default:
+		return true;
+	}
+}
+
 /* Words of the board that one of the two tells the other. */
 enum { QPN, RKEY, LID, WORDS = 16 };
 
@@ -294,6 +310,7 @@ int main(void)
 			continue;
 		}
 		for (enum who who = FIRST; who <= (FIRST | SECOND); who++) {
+			uint64_t copies = hca_counter("copies_made");
 			pid_t pid[2];
 
 			printf("# %s, %s\n", how_name[how],
@@ -304,6 +321,8 @@ int main(void)
 				pid[rank] = spawn(one, (int)(how << 3 | who << 1) | rank);
 			for (int rank = 0; rank < 2; rank++)
 				join(pid[rank]);
+			if (refused(how, who))
+				CHECK(hca_counter("copies_made") > copies);
 		}
 	}
 	return 0;
