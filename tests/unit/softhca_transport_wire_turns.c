@@ -4,8 +4,10 @@
  * interrupts it.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <ucontext.h>
 #include <cmocka.h>
 
 #include "softhca_wire_rig.h"
@@ -23,10 +25,77 @@ static struct {
 } waits[2][64];
 static unsigned int nwaits[2], flushes;
 
+/*
+ * Throws the thread at an instruction: the kernel stops it after each, for a while from each time on that it asks
+ * for its turn.
+ */
+#define STEPS_EACH 150
+static struct {
+	unsigned int at; /* at which one, 0: at none */
+	unsigned int taken, left;
+	bool on;
+} steps;
+
+#ifdef __x86_64__
+#define TRAP_FLAG 0x100
+
+static void stepped(int sig, siginfo_t *info, void *context)
+{
+	greg_t *reg = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)sig, (void)info;
+	if (sh_self.armed && ++steps.taken == steps.at) {
+		reg[REG_RIP] = (greg_t)sh_self.armed->abort_ip;
+		thrown++;
+		steps.on = false;
+	}
+	if (!steps.on || !--steps.left)
+		reg[REG_EFL] &= ~TRAP_FLAG;
+}
+
+static void step_from_here(void)
+{
+	steps.left = STEPS_EACH;
+	__asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; orl $0x100, (%%rsp); popfq; lea "
+			 "128(%%rsp), %%rsp" ::
+				 : "memory", "cc");
+}
+#endif
+
 static struct sh_wire_turn *turn_of(struct sh_dev *dev)
 {
 	(void)dev;
+#ifdef __x86_64__
+	if (steps.on)
+		step_from_here();
+#endif
 	return &turn[thread];
+}
+
+/* What a program does meanwhile. */
+static struct {
+	struct tpair *pair;
+	struct twr wr;
+	unsigned int left; /* how many it still posts */
+	bool when_sent;	   /* one whenever packets leave, not whenever one is built */
+	bool held;	   /* packets left while the thread had a QP's lock */
+} program;
+
+static void post_more(bool sent)
+{
+	struct sh_qp *qp = program.pair ? tqp_ctx(&program.pair->a) : NULL;
+
+	if (!qp)
+		return;
+	if (sent)
+		program.held |= __atomic_load_n(&qp->lock.owner, __ATOMIC_RELAXED) != 0;
+	if (sent != program.when_sent || !program.left || !qp->engine)
+		return;
+	program.left--;
+	tqp_post(&program.pair->a, &program.wr);
+	/* As another thread leaves it, which has looked at the QP. */
+	if (sent)
+		qp->again = 1;
 }
 
 static void begin(struct sh_dev *dev)
@@ -41,6 +110,8 @@ static void flush(struct sh_dev *dev)
 
 	flushes += n > 0;
 	nwaits[thread] = 0;
+	if (n)
+		post_more(true);
 	for (unsigned int i = 0; i < n; i++)
 		send_packet(dev, &waits[thread][i].p, waits[thread][i].dlid,
 			    waits[thread][i].payload, SH_WIRE_WHOLE);
@@ -51,6 +122,7 @@ static void gather(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 {
 	unsigned int n;
 
+	post_more(false);
 	if (nwaits[thread] == 64)
 		flush(dev);
 	n = nwaits[thread]++;
@@ -82,6 +154,8 @@ static void open_turns(struct tpair *p, uint32_t type)
 {
 	memset(turn, 0, sizeof(turn));
 	memset(nwaits, 0, sizeof(nwaits));
+	memset(&program, 0, sizeof(program));
+	memset(&steps, 0, sizeof(steps));
 	thread = flushes = 0;
 	open_pair(p, &(struct tpair_opts){.type = type});
 	p->m->dev.wire = &turns;
@@ -326,12 +400,67 @@ static void test_ahead(void **state)
 	tpair_close(&p);
 }
 
+/* Serves what was left to the helper thread. */
+static void help(struct tpair *p)
+{
+	assert_true(sh_enter(&p->m->dev));
+	sh_attention(&p->m->dev);
+	sh_leave(&p->m->dev);
+}
+
+/* The thread is thrown at any instruction while its turn ends, and what it has sent is lost: it comes again. */
+static void test_thrown_at_end(void **state)
+{
+#ifdef __x86_64__
+	struct sigaction action = {.sa_sigaction = stepped, .sa_flags = SA_SIGINFO}, old;
+	unsigned int at = 0, was;
+	struct tpair p;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGTRAP, &action, &old), 0);
+	open_turns(&p, SH_QPT_RC);
+	program.pair = &p;
+	program.wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+	program.wr.signaled = false;
+	program.when_sent = true;
+	do {
+		queue.lose_all = true;
+		was = thrown;
+		begin_turn(&p);
+		tqp_send(&p.a, &program.wr);
+		program.left = 1;
+		steps.taken = 0;
+		steps.at = ++at;
+		steps.on = sh_self.catches != NULL;
+		end_turn(&p);
+		steps.on = false;
+		queue.lose_all = false;
+		assert_int_equal(program.left, 0);
+		assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+		for (unsigned int i = 0; i < 3; i++) {
+			pump(&p);
+			mock_advance(p.m, 10 * MS);
+		}
+		help(&p);
+		pump(&p);
+		if (tqp_ctx(&p.a)->sq_una != 2 * at)
+			print_message("# thrown at instruction %u\n", at);
+		assert_int_equal(tqp_ctx(&p.a)->sq_una, 2 * at);
+	} while (thrown > was);
+	tpair_close(&p);
+	assert_int_equal(sigaction(SIGTRAP, &old, NULL), 0);
+#else
+	(void)state;
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_together),       cmocka_unit_test(test_several),
 		cmocka_unit_test(test_order),	       cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_thrown_in_turn), cmocka_unit_test(test_ahead),
+		cmocka_unit_test(test_thrown_at_end),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -2,7 +2,7 @@
 /*
  * How a thread of any process has the owner of a QP look at it: an entry in the ring of the owning
  * process, or, when the ring is full, a mark for a group of QPs. The helper thread of that process
- * takes them (transport/doorbell.c). No locks: several threads may post at once.
+ * takes them, and no other one (transport/doorbell.c). No locks: several threads may post at once.
  */
 #include "softhca/device/memory/life.h"
 #include "attention.h"

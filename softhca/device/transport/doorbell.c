@@ -200,7 +200,8 @@ static void look_at_lost(struct sh_dev *dev, struct sh_proc *p)
 
 /*
  * Takes an entry only after it has looked at the QP. If the thread is thrown in between, it looks
- * again.
+ * again. Of the helper thread alone: if two threads took entries, one could take what was posted after
+ * its look.
  */
 static void attention(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 {
@@ -241,6 +242,7 @@ static void look_ahead(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at
 	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++)
 		if (entry[i]) {
 			sh_look(dev, (entry[i] - 1) >> 32, (uint32_t)(entry[i] - 1));
+			sh_program_order();
 			entry[i] = 0;
 		}
 }

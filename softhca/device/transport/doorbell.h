@@ -30,8 +30,8 @@ bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
  */
 void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 /*
- * The helper thread calls this when sh_proc.attention has changed. Serves the ring of requests to
- * this process.
+ * The helper thread, and no other one, calls this when sh_proc.attention has changed. Serves the ring of
+ * requests to this process.
  */
 void sh_attention(struct sh_dev *dev);
 /*

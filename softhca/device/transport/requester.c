@@ -598,12 +598,8 @@ SH_OUTLINE void end_unusually(struct run *r)
 		settle(r);
 	if (qp->engine != r->token)
 		return;
-	if (r->unusual & RUN_ON_WIRE && sh_wire_keep(r->dev, r->hca, qp, r->token, r->waited)) {
-		sh_program_order();
-		sh_self.engine.qp = NULL;
-		return;
-	}
-	qp->engine = 0;
+	if (!(r->unusual & RUN_ON_WIRE) || !sh_wire_keep(r->dev, r->hca, qp, r->token, r->waited))
+		qp->engine = 0;
 }
 
 /*

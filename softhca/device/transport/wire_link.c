@@ -200,6 +200,7 @@ bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp
 		  uint64_t waited)
 {
 	struct sh_wire_turn *t = dev->wire->turn ? dev->wire->turn(dev) : NULL;
+	struct sh_door *door;
 	uint32_t i = 0;
 
 	if (!t || !t->depth)
@@ -208,18 +209,19 @@ bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp
 		i++;
 	if (i == t->n && t->waits == waited)
 		return false;
-	if (i == SH_WIRE_KEPT) {
-		flush(dev);
+	if (i == SH_WIRE_KEPT)
 		return false;
-	}
+	/* Pinned: a thread that is thrown either keeps the QP, or looks at it again. */
+	door = sh_pin();
 	t->kept[i].qp = qp;
 	t->kept[i].hca = hca->index;
 	t->kept[i].qpn = qp->qpn;
 	t->kept[i].again = false;
 	t->kept[i].token = token;
-	sh_program_order();
 	if (i == t->n)
 		t->n++;
+	sh_self.engine.qp = NULL;
+	sh_unpin(door);
 	return true;
 }
 
