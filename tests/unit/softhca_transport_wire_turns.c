@@ -400,6 +400,15 @@ static void test_ahead(void **state)
 	tpair_close(&p);
 }
 
+static unsigned int entries_of(const struct sh_proc *proc)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++)
+		n += proc->ring[i] != 0;
+	return n;
+}
+
 /* Serves what was left to the helper thread. */
 static void help(struct tpair *p)
 {
@@ -454,13 +463,91 @@ static void test_thrown_at_end(void **state)
 #endif
 }
 
+/* A turn has no room for one more QP: that of others is made, with no lock. */
+static void test_full(void **state)
+{
+	struct tpair p;
+	struct twr wr, back;
+
+	(void)state;
+	open_turns(&p, SH_QPT_RC);
+	wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+	back = wr;
+	back.raddr = (uintptr_t)p.amem + 4096;
+	back.rkey = p.akey;
+	back.sge[0].addr = p.bmem + 8192;
+	back.sge[0].key = p.bkey;
+	program.pair = &p;
+	begin_turn(&p);
+	tqp_send(&p.b, &back);
+	assert_int_equal(turn[0].n, 1);
+	for (unsigned int i = 1; i < SH_WIRE_KEPT; i++) {
+		turn[0].kept[i] = turn[0].kept[0];
+		turn[0].kept[i].token += i;
+	}
+	turn[0].n = SH_WIRE_KEPT;
+	/* The other thread leaves something to this one. */
+	tqp_post(&p.b, &back);
+	tqp_ctx(&p.b)->again = 1;
+	for (unsigned int i = 0; i < 3; i++)
+		tqp_post(&p.a, &wr);
+	tqp_ring(&p.a);
+	assert_false(program.held);
+	assert_true(sh_wire_keeps(&p.m->dev, tqp_ctx(&p.a)));
+	assert_int_equal(queue.sent, 1);
+	end_turn(&p);
+	assert_false(program.held);
+	help(&p);
+	assert_int_equal(queue.sent, 1 + 3 + 1);
+	pump(&p);
+	assert_int_equal(tqp_ctx(&p.a)->sq_una, 3);
+	assert_int_equal(tqp_ctx(&p.b)->sq_una, 2);
+	tpair_close(&p);
+}
+
+/*
+ * A program posts as fast as the thread sends. The thread has other things to do: its turn ends, and the helper thread is asked to go
+ * on.
+ */
+static void test_stream(void **state)
+{
+	const unsigned int many = 3000;
+
+	(void)state;
+	for (unsigned int when_sent = 0; when_sent < 2; when_sent++) {
+		struct tpair p;
+		unsigned int turns = 0;
+
+		open_turns(&p, SH_QPT_UC);
+		program.pair = &p;
+		program.wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+		program.wr.signaled = false;
+		program.when_sent = when_sent;
+		program.left = many;
+		begin_turn(&p);
+		tqp_send(&p.a, &program.wr);
+		end_turn(&p);
+		assert_true(queue.sent < 1000);
+		assert_int_equal(entries_of(sh_proc(&p.m->dev, p.m->dev.proc)), 1);
+		while (entries_of(sh_proc(&p.m->dev, p.m->dev.proc)) && turns++ < many)
+			help(&p);
+		assert_true(when_sent || turns < many / 200);
+		assert_int_equal(program.left, 0);
+		assert_int_equal(queue.sent, many + 1);
+		assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+		pump(&p);
+		tpair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_together),       cmocka_unit_test(test_several),
 		cmocka_unit_test(test_order),	       cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_thrown_in_turn), cmocka_unit_test(test_ahead),
-		cmocka_unit_test(test_thrown_at_end),
+		cmocka_unit_test(test_thrown_at_end),  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_stream),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

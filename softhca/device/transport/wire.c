@@ -116,8 +116,12 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 			sh_attention_post(dev, proc, hca->index, qp->qpn);
 		return SH_WIRE_LATER;
 	}
-	if (!sh_qp_is_reliable(qp))
-		return SH_WIRE_SEND;
+	if (!sh_qp_is_reliable(qp)) {
+		if (!sh_wire_is_enough(dev, hca, qp, packets_of(p)))
+			return SH_WIRE_SEND;
+		take_back(qp, wqe, p, 0);
+		return SH_WIRE_LATER;
+	}
 	room = (int32_t)window(p->mtu) - unanswered;
 	most = room > 0 ? (uint32_t)room : 0;
 	if (p->op == SH_PKT_READ)
@@ -224,6 +228,7 @@ void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 	struct sh_hca *src;
 	uint32_t sent;
 
+	sh_wire_make_room(dev, p);
 	if (sh_is_to_group(p)) {
 		/* Delivery inside the instance counts it, and what a port that is down drops. */
 		sh_packet_init(resp);

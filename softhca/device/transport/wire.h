@@ -125,12 +125,14 @@ void sh_wire_end_run(struct sh_dev *dev);
 struct sh_wire_turn {
 	uint32_t depth; /* 0: the thread has no turn */
 	uint32_t n;
-	uint64_t waits; /* how many packets were made to wait, in all turns */
+	uint32_t unpaced; /* how many packets of UC and UD were sent in this turn */
+	uint64_t waits;	  /* how many packets were made to wait, in all turns */
 	struct {
 		struct sh_qp *qp;
 		uint32_t hca, qpn;
 		uint32_t token; /* 0: it has been let go */
 		bool again;	/* and is to be looked at */
+		bool more;	/* the helper thread is to go on when the turn has ended */
 	} kept[SH_WIRE_KEPT];
 };
 void sh_wire_begin_turn(struct sh_dev *dev);
@@ -143,6 +145,16 @@ uint64_t sh_wire_waits(struct sh_dev *dev);
  */
 bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp, uint32_t token,
 		  uint64_t waited);
+/* There is room to keep the QP that this packet is of, which this thread is about to send. The caller holds no lock. */
+void sh_wire_make_room(struct sh_dev *dev, const struct sh_packet *p);
+/*
+ * No answers pace the packets of UC and UD. So that a program that posts as fast as this thread sends does not keep it from all else,
+ * a turn sends so many of them; true: the helper thread will be asked to go on when the turn ends. Otherwise counts those that
+ * are sent now. The caller holds the requester's lock.
+ */
+#define SH_WIRE_UNPACED 256
+bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp,
+		       uint32_t packets);
 /* Does this thread keep it? */
 bool sh_wire_keeps(struct sh_dev *dev, const struct sh_qp *qp);
 

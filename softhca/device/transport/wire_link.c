@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/device/queues/attention.h"
 #include "capture.h"
 #include "doorbell.h"
 #include "fault.h"
@@ -187,7 +188,10 @@ void sh_wire_begin_turn(struct sh_dev *dev)
 {
 	struct sh_wire_turn *t = dev->wire && dev->wire->turn ? dev->wire->turn(dev) : NULL;
 
-	if (t && !t->depth++ && dev->wire->begin)
+	if (!t || t->depth++)
+		return;
+	t->unpaced = 0;
+	if (dev->wire->begin)
 		dev->wire->begin(dev);
 }
 
@@ -218,8 +222,10 @@ bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp
 	t->kept[i].qpn = qp->qpn;
 	t->kept[i].again = false;
 	t->kept[i].token = token;
-	if (i == t->n)
+	if (i == t->n) {
+		t->kept[i].more = false;
 		t->n++;
+	}
 	sh_self.engine.qp = NULL;
 	sh_unpin(door);
 	return true;
@@ -260,10 +266,69 @@ static void tidy(struct sh_wire_turn *t)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->n; i++)
-		if (t->kept[i].token || t->kept[i].again)
+		if (t->kept[i].token || t->kept[i].again || t->kept[i].more)
 			t->kept[n++] = t->kept[i];
 	t->n = n;
 	sh_unpin(door);
+}
+
+/* What there still is to do for those that were let go, the helper thread does. */
+static void leave_to_helper(struct sh_dev *dev, struct sh_wire_turn *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if ((t->kept[i].again || t->kept[i].more) && !t->kept[i].token) {
+			sh_attention_post(dev, dev->proc, t->kept[i].hca, t->kept[i].qpn);
+			t->kept[i].again = t->kept[i].more = false;
+		}
+}
+
+void sh_wire_make_room(struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_wire_turn *t = dev->wire->turn ? dev->wire->turn(dev) : NULL;
+	uint32_t n = t && t->depth ? t->n : 0;
+
+	if (n < SH_WIRE_KEPT)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		if (t->kept[i].hca == p->src_hca && t->kept[i].qpn == p->srcqp)
+			return;
+	flush(dev);
+	for (uint32_t i = 0; i < n; i++)
+		let_go(dev, t, i);
+	leave_to_helper(dev, t);
+	tidy(t);
+}
+
+bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp,
+		       uint32_t packets)
+{
+	struct sh_wire_turn *t = dev->wire->turn ? dev->wire->turn(dev) : NULL;
+	struct sh_door *door;
+	uint32_t i = 0;
+
+	if (!t || !t->depth)
+		return false;
+	if (t->unpaced < SH_WIRE_UNPACED) {
+		t->unpaced += packets;
+		return false;
+	}
+	while (i < t->n && t->kept[i].qp != qp)
+		i++;
+	if (i == SH_WIRE_KEPT) {
+		sh_attention_post(dev, dev->proc, hca->index, qp->qpn);
+		return true;
+	}
+	door = sh_pin();
+	if (i == t->n) {
+		memset(&t->kept[i], 0, sizeof(t->kept[i]));
+		t->kept[i].qp = qp;
+		t->n++;
+	}
+	t->kept[i].hca = hca->index;
+	t->kept[i].qpn = qp->qpn;
+	t->kept[i].more = true;
+	sh_unpin(door);
+	return true;
 }
 
 static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
@@ -271,7 +336,7 @@ static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
 	struct sh_wire_turn *t = (struct sh_wire_turn *)(uintptr_t)at;
 
 	(void)u1, (void)u2;
-	do {
+	for (bool first = true; t->n; first = false) {
 		uint32_t n = t->n;
 
 		/* A program that waits for a completion is woken first: it can go on while the answer to the other end leaves. */
@@ -279,15 +344,19 @@ static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
 		flush(dev);
 		for (uint32_t i = 0; i < n; i++)
 			let_go(dev, t, i);
-		for (uint32_t i = 0; i < n; i++)
+		/* Once: as long as a program posts, there would be something to do. */
+		for (uint32_t i = 0; first && i < n; i++)
 			if (t->kept[i].again && !t->kept[i].token) {
 				sh_look(dev, t->kept[i].hca, t->kept[i].qpn);
 				if (!t->kept[i].token)
 					t->kept[i].again = false;
 			}
+		if (!first)
+			leave_to_helper(dev, t);
 		tidy(t);
-	} while (t->n);
+	}
 	/* What waits is of a QP that was moved to ERR meanwhile, or of a thread that was thrown. */
+	sh_errands(dev);
 	flush(dev);
 }
 
