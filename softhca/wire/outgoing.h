@@ -34,8 +34,9 @@ struct sh_outgoing_done sh_outgoing_send(const struct sh_outgoing_way *way,
 					 bool spoilt);
 
 /*
- * The same for a packet that may wait until its thread calls sh_outgoing_flush(). They belong to the calling thread, which
- * may be thrown out of any of these functions, and then has to begin.
+ * The same for a packet that may wait until its thread calls sh_outgoing_flush(). They belong to the calling thread. If
+ * it is thrown out of one of these functions, it has to begin, which forgets what waits. In a turn (device/transport/wire.h)
+ * it gathers and flushes pinned, and what waits stays.
  */
 void sh_outgoing_begin(void);
 struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,

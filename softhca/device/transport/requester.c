@@ -587,8 +587,9 @@ SH_OUTLINE void begin_on_wire(struct run *r)
 }
 
 /*
- * This thread stops to run the engine, unless another one has sent it away. In the wire's engine, what has been sent may wait until the thread's turn ends. Until then the thread keeps the QP: no other
- * one sends what is to follow before it has left.
+ * This thread stops running the engine, unless another one has sent it away. In the wire's engine,
+ * what has been sent may wait until the thread's turn ends. Until then the thread keeps the QP: no
+ * other one sends what is to follow before it has left.
  */
 SH_OUTLINE void end_unusually(struct run *r)
 {

@@ -39,7 +39,9 @@ struct sh_wire_ops {
 	/*
 	 * These three, or NULL: what a run has packets for need not go one by one. gather() is like send(), but
 	 * the packet may wait until the calling thread calls flush(), behind those that the thread gathered before.
-	 * begin() forgets what a thread that was thrown has left: that is lost on the wire.
+	 * begin() comes before a run or a turn, and forgets what waits. A thread that is thrown out of a run begins
+	 * it anew, and what had waited is lost on the wire. One that is thrown within a turn goes on with that turn, and what
+	 * waits leaves with the rest.
 	 */
 	void (*begin)(struct sh_dev *dev);
 	void (*gather)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
