@@ -13,6 +13,7 @@
 #include "softhca_wire_rig.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/queues/modify.h"
+#include "softhca/device/queues/qp_halves.h"
 #include "softhca/device/transport/doorbell.h"
 
 /* Two threads of the engine, which this one plays in turn. */
@@ -519,6 +520,7 @@ static void test_stream(void **state)
 		unsigned int turns = 0;
 
 		open_turns(&p, SH_QPT_UC);
+		p.m->inst->wire.proc = p.m->dev.proc;
 		program.pair = &p;
 		program.wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
 		program.wr.signaled = false;
@@ -528,6 +530,8 @@ static void test_stream(void **state)
 		tqp_send(&p.a, &program.wr);
 		end_turn(&p);
 		assert_true(queue.sent < 1000);
+		/* Who destroys the QP now waits for the rest. */
+		assert_true(sh_qp_is_leaving(&p.m->dev, tqp_ctx(&p.a)));
 		assert_int_equal(entries_of(sh_proc(&p.m->dev, p.m->dev.proc)), 1);
 		while (entries_of(sh_proc(&p.m->dev, p.m->dev.proc)) && turns++ < many)
 			help(&p);
@@ -535,6 +539,7 @@ static void test_stream(void **state)
 		assert_int_equal(program.left, 0);
 		assert_int_equal(queue.sent, many + 1);
 		assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+		assert_false(sh_qp_is_leaving(&p.m->dev, tqp_ctx(&p.a)));
 		pump(&p);
 		tpair_close(&p);
 	}

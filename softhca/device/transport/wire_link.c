@@ -253,6 +253,9 @@ static void let_go(struct sh_dev *dev, struct sh_wire_turn *t, uint32_t i)
 	if (t->kept[i].token && qp->engine == t->kept[i].token) {
 		qp->engine = 0;
 		t->kept[i].again = qp->again;
+		/* It still leaves: who ends the QP meanwhile waits. */
+		if (qp->again)
+			qp->wire_asked = 1;
 	}
 	t->kept[i].token = 0;
 	sh_unpin(door);
@@ -312,6 +315,8 @@ bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_q
 		t->unpaced += packets;
 		return false;
 	}
+	/* Who ends the QP meanwhile waits. */
+	qp->wire_asked = 1;
 	while (i < t->n && t->kept[i].qp != qp)
 		i++;
 	if (i == SH_WIRE_KEPT) {
