@@ -7,10 +7,11 @@
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "rs.h"
 
-enum { STACK = 256 * 1024 };
+enum { STACK = 256 * 1024, FORK_S = 1 };
 
 struct question {
 	struct rs *rs;
@@ -19,12 +20,83 @@ struct question {
 	struct sockaddr_storage src, dst;
 };
 
+/* ---- Forks ---- */
+
+/*
+ * A program of one thread may fork while a thread of this file has the lock of an rsocket, over its command. In the
+ * child nobody would give the lock back, and rclose() would wait for ever. So such a thread takes the lock "answers"
+ * before that of the rsocket and gives it back after it, and fork() takes "answers": it waits for the command,
+ * which only starts what the event tells the end of. If the kernel does not answer, fork() goes on after FORK_S, and
+ * the child makes the locks new. Nothing of the rsocket is changed as long as the command is not answered.
+ *
+ * Who forks may have the lock of an rsocket itself, in a signal handler. So no thread that has "answers" waits for one.
+ */
+static pthread_mutex_t answers = PTHREAD_MUTEX_INITIALIZER;
+static struct rs *answered;  /* atomic: whose lock the thread that has "answers" has, too */
+static __thread bool waited; /* this thread forks, and has "answers" */
+
+static void before_fork(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += FORK_S;
+	waited = !pthread_mutex_timedlock(&answers, &end);
+}
+
+static void in_parent(void)
+{
+	if (waited)
+		pthread_mutex_unlock(&answers);
+}
+
+static void in_child(void)
+{
+	struct rs *rs = __atomic_exchange_n(&answered, NULL, __ATOMIC_RELAXED);
+
+	if (waited) {
+		pthread_mutex_unlock(&answers);
+		return;
+	}
+	if (rs)
+		pthread_mutex_init(&rs->lock, NULL);
+	pthread_mutex_init(&answers, NULL);
+}
+
+static bool forks_are_watched;
+
+static void watch_forks(void)
+{
+	forks_are_watched = !pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void lock(struct rs *rs)
+{
+	for (;;) {
+		pthread_mutex_lock(&answers);
+		if (!pthread_mutex_trylock(&rs->lock))
+			break;
+		pthread_mutex_unlock(&answers);
+		poll(NULL, 0, 1);
+	}
+	__atomic_store_n(&answered, rs, __ATOMIC_RELAXED);
+}
+
+static void unlock(struct rs *rs)
+{
+	__atomic_store_n(&answered, NULL, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&rs->lock);
+	pthread_mutex_unlock(&answers);
+}
+
+/* ---- The thread ---- */
+
 static void answer(const struct question *question, const struct ibv_path_data *paths, size_t n)
 {
 	struct rs *rs = question->rs;
 	int ret;
 
-	pthread_mutex_lock(&rs->lock);
+	lock(rs);
 	if (rs->life == question->life && rs->questions == question->number &&
 	    rs->state == RS_RESOLVING_ROUTE) {
 		ret = cm_ask_route(to_cm_id(rs->id), RS_RESOLVE_MS, paths, n);
@@ -33,7 +105,7 @@ static void answer(const struct question *question, const struct ibv_path_data *
 			rs_wake(rs);
 		}
 	}
-	pthread_mutex_unlock(&rs->lock);
+	unlock(rs);
 }
 
 static void *ask(void *arg)
@@ -53,12 +125,14 @@ static void *ask(void *arg)
 /* A thread that takes no signal of the program's. */
 static bool start(struct question *question)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	sigset_t all, was;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int ret;
 
-	if (pthread_attr_init(&attr))
+	pthread_once(&once, watch_forks);
+	if (!forks_are_watched || pthread_attr_init(&attr))
 		return false;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	/* Where thread-local variables need more, the usual size. */

@@ -6,11 +6,14 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+
+#include <rdma/rdma_cma_abi.h>
 
 #include "rsocket_pair.h"
 
@@ -52,6 +55,26 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
 	if (level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO))
 		return 0;
 	return next(fd, level, name, value, len);
+}
+
+/* Holds the command that asks the kernel for a route, if it is told to. */
+static int holds, held; /* atomic */
+
+ssize_t write(int fd, const void *data, size_t size)
+{
+	ssize_t (*next)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
+	struct ucma_abi_cmd_hdr hdr = {0};
+
+	if (__atomic_load_n(&holds, __ATOMIC_SEQ_CST) &&
+	    size == sizeof(struct ucma_abi_resolve_route)) {
+		memcpy(&hdr, data, sizeof(hdr));
+		if (hdr.cmd == UCMA_CMD_RESOLVE_ROUTE) {
+			__atomic_store_n(&held, 1, __ATOMIC_SEQ_CST);
+			while (__atomic_load_n(&holds, __ATOMIC_SEQ_CST))
+				sched_yield();
+		}
+	}
+	return next(fd, data, size);
 }
 
 /* Says that it knows no path, after as many answers as it is allowed. */
@@ -202,10 +225,60 @@ static void test_closed_while_it_waits(void)
 	CHECK(!rclose(rs));
 }
 
+static void let_go(void)
+{
+	__atomic_store_n(&holds, 0, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * A program forks while the library's thread gives its command: its child can close the rsocket, and it goes on itself.
+ * The command ends when fork() has begun, or not before it is over.
+ */
+static void fork_in_command(bool ends)
+{
+	struct sockaddr_in addr;
+	int rs, other, status;
+	pid_t child;
+
+	start_service();
+	rs = listener(&addr);
+	other = begin(&addr, 1);
+	__atomic_store_n(&holds, 1, __ATOMIC_SEQ_CST);
+	allow(1);
+	while (!__atomic_load_n(&held, __ATOMIC_SEQ_CST))
+		sched_yield();
+	/* Later than the library's: so it comes first. */
+	CHECK(!pthread_atfork(ends ? let_go : NULL, NULL, NULL));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		alarm(LONG_MS / 1000);
+		CHECK(get_int(other, SOL_SOCKET, SO_TYPE) == SOCK_STREAM);
+		_exit(rclose(other) ? 1 : 0);
+	}
+	let_go();
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+	CHECK(!rclose(other));
+	CHECK(!rclose(rs));
+}
+
+static void test_fork(void)
+{
+	fork_in_command(true);
+}
+
+static void test_fork_does_not_wait_for_ever(void)
+{
+	fork_in_command(false);
+}
+
 static const struct rsocket_test tests[] = {
 	{"does_not_block", test_does_not_block},
 	{"closed", test_closed},
 	{"closed_while_it_waits", test_closed_while_it_waits},
+	{"fork", test_fork},
+	{"fork_does_not_wait_for_ever", test_fork_does_not_wait_for_ever},
 };
 
 int main(int argc, char **argv)
