@@ -189,6 +189,8 @@ static int start_ud(struct cm_id *id)
 
 /* ---- CQs that come with a QP ---- */
 
+/* The program has them with the id, and may destroy them itself: so their channels are not marked by cm_keep(). */
+
 int cm_create_cq(struct cm_id *id, uint32_t size, struct ibv_comp_channel **channel,
 		 struct ibv_cq **cq)
 {
@@ -198,12 +200,10 @@ int cm_create_cq(struct cm_id *id, uint32_t size, struct ibv_comp_channel **chan
 	*channel = ibv_create_comp_channel(id->id.verbs);
 	if (!*channel)
 		return errno ? -errno : -ENOMEM;
-	cm_keep((*channel)->fd);
 	*cq = ibv_create_cq(id->id.verbs, size ? (int)size : 1, &id->id, *channel, 0);
 	if (*cq)
 		return 0;
 	ret = errno ? -errno : -ENOMEM;
-	cm_give_up((*channel)->fd);
 	ibv_destroy_comp_channel(*channel);
 	*channel = NULL;
 	return ret;
@@ -215,10 +215,7 @@ void cm_destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 	if (*cq && ibv_destroy_cq(*cq))
 		return;
 	*cq = NULL;
-	if (!*channel)
-		return;
-	cm_give_up((*channel)->fd);
-	if (!ibv_destroy_comp_channel(*channel))
+	if (*channel && !ibv_destroy_comp_channel(*channel))
 		*channel = NULL;
 }
 
