@@ -5,8 +5,12 @@
  * thread misses what another one has seen. rs->lock protects the list.
  */
 
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,18 +23,51 @@ enum { LOOK_US = 10000, AGAIN_MS = 10 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
+/*
+ * How a thread knows its eventfd again. The program may have closed it, knowing nothing of it, and a file of the
+ * program's may have got the number: that one must be neither read nor closed. The inode does not tell, since all
+ * eventfds and timerfds, among others, have the same. Nor does the kernel's number of an eventfd (eventfd-id), which goes to
+ * the next one that is made. So the thread marks its eventfd as a program has no reason to mark a file: it belongs to this
+ * thread (F_SETOWN_EX), and has a signal (F_SETSIG). Neither has an effect, since an eventfd sends no signals.
+ * Where these calls fail, as in a sandbox, the inode has to do, and then a file that has the same is taken for the thread's.
+ */
+enum { MARK = SIGCONT };
+
 struct thread_fd {
 	int fd;
-	dev_t dev; /* of its file, which is no other eventfd's alone, but no pipe's, socket's or plain file's */
-	ino_t ino;
 	pid_t pid; /* a child must not share it with its parent */
+	pid_t tid;
+	bool marked;
+	dev_t dev; /* if it is not marked */
+	ino_t ino;
 };
 
-/* A program that closes all that it does not know may have another file under this number: what is there is not ours. */
+static bool bears_marks(const struct thread_fd *own)
+{
+	struct f_owner_ex owner;
+
+	if (!fcntl(own->fd, F_GETOWN_EX, &owner) && owner.type == F_OWNER_TID &&
+	    owner.pid == own->tid)
+		return true;
+	/* In a child only the signal tells: the thread was the parent's, and may have ended. */
+	return own->pid != getpid() && fcntl(own->fd, F_GETSIG) == MARK;
+}
+
+static void mark(struct thread_fd *own)
+{
+	struct f_owner_ex owner = {.type = F_OWNER_TID};
+
+	own->tid = owner.pid = (pid_t)syscall(SYS_gettid);
+	own->marked = !fcntl(own->fd, F_SETOWN_EX, &owner) && !fcntl(own->fd, F_SETSIG, MARK) &&
+		      fcntl(own->fd, F_GETSIG) == MARK && bears_marks(own);
+}
+
 static bool is_own(const struct thread_fd *own)
 {
 	struct stat st;
 
+	if (own->marked)
+		return bears_marks(own);
 	return !fstat(own->fd, &st) && st.st_dev == own->dev && st.st_ino == own->ino;
 }
 
@@ -86,6 +123,7 @@ static int thread_fd(void)
 	}
 	own->dev = st.st_dev;
 	own->ino = st.st_ino;
+	mark(own);
 	return own->fd;
 }
 

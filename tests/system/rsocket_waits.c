@@ -5,9 +5,13 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <rdma/rsocket.h>
@@ -324,10 +328,129 @@ static void test_interruption(void)
 	close_pair(ends);
 }
 
+/* ---- Other files under the number that the library has for a thread that sleeps ---- */
+
+enum { COUNT = 7 };
+
+static int waited_for; /* a listener that nobody connects to */
+static sem_t made, done;
+
+static void sleep_once(void)
+{
+	struct pollfd fd = {.fd = waited_for, .events = POLLIN};
+
+	CHECK(!rpoll(&fd, 1, 1));
+}
+
+static int make_event(void)
+{
+	return eventfd(COUNT, EFD_NONBLOCK);
+}
+
+static int make_timer(void)
+{
+	const struct itimerspec soon = {.it_value = {.tv_nsec = 1}};
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+	struct pollfd expires = {.fd = fd, .events = POLLIN};
+
+	CHECK(!timerfd_settime(fd, 0, &soon, NULL));
+	CHECK(poll(&expires, 1, LONG_MS) == 1);
+	return fd;
+}
+
+static int next_number(void)
+{
+	int fd = dup(0);
+
+	CHECK(fd >= 0 && !close(fd));
+	return fd;
+}
+
+static void *sleep_and_stay(void *arg)
+{
+	sleep_once();
+	CHECK(!sem_post(&made));
+	while (sem_wait(&done))
+		;
+	return arg;
+}
+
+/* Another thread's, of the library */
+static pthread_t other;
+
+static int make_other(void)
+{
+	int fd = next_number();
+
+	CHECK(!pthread_create(&other, NULL, sleep_and_stay, NULL));
+	while (sem_wait(&made))
+		;
+	CHECK(fcntl(fd, F_GETFD) != -1);
+	return fd;
+}
+
+static void *lose_number(void *arg)
+{
+	int (*make)(void) = *(int (**)(void))arg;
+	int fd = next_number(), got;
+
+	sleep_once();
+	CHECK(fcntl(fd, F_GETFD) != -1);
+	CHECK(!syscall(SYS_close, fd));
+	got = make();
+	CHECK(got == fd);
+	sleep_once();
+	return (void *)(intptr_t)fd;
+}
+
+static void test_other_files(void)
+{
+	static int (*const makes[])(void) = {make_event, make_timer, make_other};
+	struct sockaddr_in addr;
+	uint64_t count = 0;
+	pthread_t thread;
+	int last, status;
+	pid_t child;
+	void *fd;
+
+	waited_for = listener(&addr);
+	for (unsigned int i = 0; i < sizeof(makes) / sizeof(makes[0]); i++) {
+		int unused = next_number();
+
+		CHECK(!pthread_create(&thread, NULL, lose_number, (void *)&makes[i]));
+		CHECK(!pthread_join(thread, &fd));
+		CHECK(fcntl((int)(intptr_t)fd, F_GETFD) != -1);
+		if (makes[i] == make_other) {
+			CHECK(!sem_post(&done));
+			CHECK(!pthread_join(other, NULL));
+		} else {
+			CHECK(read((int)(intptr_t)fd, &count, sizeof(count)) == sizeof(count));
+			CHECK(count == (makes[i] == make_event ? COUNT : 1));
+			CHECK(!close((int)(intptr_t)fd));
+		}
+		/* The threads have left none of theirs. */
+		CHECK(next_number() == unused);
+		CHECK(fcntl(unused + 1, F_GETFD) == -1);
+	}
+
+	/* A child has its own in place of its parent's, whose number is free for it. */
+	sleep_once();
+	last = next_number();
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		sleep_once();
+		_exit(next_number() != last);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+	CHECK(!rclose(waited_for));
+}
+
 static const struct rsocket_test tests[] = {
 	{"connecting", test_connecting},     {"bound", test_bound},
 	{"timeouts", test_timeouts},	     {"interruption", test_interruption},
-	{"cancellation", test_cancellation},
+	{"cancellation", test_cancellation}, {"other_files", test_other_files},
 };
 
 int main(int argc, char **argv)
