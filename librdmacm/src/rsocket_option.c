@@ -357,15 +357,26 @@ static int ask_option(struct rs *rs, int level, int name, void *optval, socklen_
 	}
 }
 
+/* Programs may happen to ask for it, too. */
+static int ask_kept(void *optval, socklen_t *optlen)
+{
+	int from;
+
+	if (!optval || !optlen)
+		return -EFAULT;
+	if (*optlen < sizeof(from))
+		return -EINVAL;
+	memcpy(&from, optval, sizeof(from));
+	return put_int(optval, optlen, (uint32_t)cm_next_kept(from));
+}
+
 PUBLIC int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
 {
 	struct rs *rs;
 	int ret;
 
-	if (level == SOL_RDMA && optname == RS_OPTION_KEPT) {
-		*(int *)optval = cm_next_kept(*(int *)optval);
-		return 0;
-	}
+	if (level == SOL_RDMA && optname == RS_OPTION_KEPT)
+		return cm_return(ask_kept(optval, optlen));
 	rs = rs_hold(socket);
 	if (!rs)
 		return cm_return(-EBADF);

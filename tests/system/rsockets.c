@@ -272,6 +272,8 @@ static void test_ends(void)
 
 /* ---- Options ---- */
 
+enum { KEPT = 0x10000 }; /* RS_OPTION_KEPT of librdmacm/src/kept.h */
+
 static void test_options(void)
 {
 	int ends[2], rs = rsocket(AF_INET, SOCK_STREAM, 0);
@@ -303,6 +305,17 @@ static void test_options(void)
 	FAILS(rsetsockopt(rs, 99, 1, &value, sizeof(value)), ENOPROTOOPT);
 	FAILS(rsetsockopt(rs, SOL_SOCKET, SO_SNDBUF, &value, 1), EINVAL);
 	FAILS(rgetsockopt(rs, SOL_SOCKET, 99, &value, &len), ENOPROTOOPT);
+	/* What librspreload.so asks for does no harm to a program that asks for it. */
+	FAILS(rgetsockopt(rs, SOL_RDMA, KEPT, NULL, &len), EFAULT);
+	FAILS(rgetsockopt(rs, SOL_RDMA, KEPT, &value, NULL), EFAULT);
+	len = sizeof(value) - 1;
+	value = 0;
+	FAILS(rgetsockopt(rs, SOL_RDMA, KEPT, &value, &len), EINVAL);
+	CHECK(!value);
+	len = 2 * sizeof(value);
+	CHECK(!rgetsockopt(rs, SOL_RDMA, KEPT, &value, &len));
+	CHECK(value >= 0 && len == sizeof(value));
+	value = 1;
 	FAILS(rsetsockopt(0, SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)), EBADF);
 	CHECK(!rclose(rs));
 	FAILS(rclose(rs), EBADF);
