@@ -43,7 +43,7 @@ peers="ucx libfabric openmpi tcp"
 measured() { "$BENCH/messages" --quick --peers "$peers" --json "$tmp/json" >"$tmp/tables"; }
 ok "messages" measured
 ok "it has all rows" query '[.rows[].name] == ([("send", "xrc") as $k | (8, 1024, 4096, 65536, 1048576) |
-	"\($k)-\(.)"] + ["heap-65536", "write-8", "read-65536", "rate-8", "events-8"])'
+	"\($k)-\(.)"] + ["uc-8", "ud-8", "mcast-8", "heap-65536", "write-8", "read-65536", "rate-8", "events-8"])'
 ok "ours is in each" query "$is_number"'all(.rows[]; .ours | is_stats)'
 ok "and TCP's where it has such messages" query "$is_number"'all(.rows[] | select(.name | test("^(write|read)") | not);
 	.others.TCP | is_stats)'
