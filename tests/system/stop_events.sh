@@ -62,6 +62,8 @@ objects() { "$SOFTHCA" show --json lab | jq '.hosts[].hcas[] | .contexts, .pds, 
 # A program that has outlived its instance sends its commands to no other instance.
 another() {
 	mkfifo "$tmp/hold" "$tmp/hold2"
+	# What an earlier program has written is not taken for this one's.
+	rm -f "$tmp"/first.out "$tmp"/second.out
 	"$SOFTHCA" start lab >/dev/null || return 1
 	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/told" wait <"$tmp/hold" >"$tmp/first.out" 2>"$tmp/first.err" &
 	first=$!
