@@ -129,7 +129,8 @@ static void gather(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 	n = nwaits[thread]++;
 	waits[thread][n].p = *p;
 	waits[thread][n].dlid = dlid;
-	memcpy(waits[thread][n].payload, payload, p->payload.len);
+	if (p->payload.len)
+		memcpy(waits[thread][n].payload, payload, p->payload.len);
 }
 
 static unsigned int packets; /* that were about to be put together */
