@@ -296,76 +296,48 @@ static int packets(void)
 	return (int)((size + 4095) / 4096) * iterations;
 }
 
-static void send_batches(void)
+/* A one-way stream of datagrams by sendmmsg() and recvmmsg(), at most two windows ahead of the receiver's answers. */
+struct stream {
+	int at_once; /* datagrams a call, at most CHAIN */
+	int window;  /* datagrams an answer */
+	size_t size; /* bytes of a datagram */
+};
+static const struct stream batches = {.at_once = BATCH, .window = WINDOW, .size = PACKET};
+static const struct stream datagrams = {.at_once = CHAIN, .window = CHAIN, .size = DATAGRAM};
+
+static void send_stream(const struct stream *s, int total)
 {
-	struct mmsghdr msg[BATCH];
-	struct iovec iov = {buf, PACKET};
-	char ack;
-
-	memset(msg, 0, sizeof(msg));
-	for (int i = 0; i < BATCH; i++)
-		msg[i].msg_hdr = (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1};
-	for (int sent = 0, acked = 0; sent < packets(); sent += BATCH) {
-		for (; sent + BATCH - acked > 2 * WINDOW; acked += WINDOW)
-			need(recv(udp, &ack, 1, 0) == 1, "recv");
-		need(sendmmsg(udp, msg, BATCH, 0) == BATCH, "sendmmsg");
-	}
-}
-
-static void take_batches(void)
-{
-	static char data[BATCH][PACKET];
-	struct mmsghdr msg[BATCH];
-	struct iovec iov[BATCH];
-	int acked = 0;
-
-	memset(msg, 0, sizeof(msg));
-	for (int i = 0; i < BATCH; i++) {
-		iov[i] = (struct iovec){data[i], PACKET};
-		msg[i].msg_hdr = (struct msghdr){.msg_iov = &iov[i], .msg_iovlen = 1};
-	}
-	for (int got = 0; got < packets();) {
-		int n = recvmmsg(udp, msg, BATCH, MSG_WAITFORONE, NULL);
-
-		need(n > 0, "recvmmsg");
-		for (got += n; got - acked >= WINDOW; acked += WINDOW)
-			need(send(udp, "x", 1, 0) == 1, "send");
-	}
-}
-
-static void send_datagrams(void)
-{
+	struct iovec iov = {buf, s->size};
 	struct mmsghdr msg[CHAIN];
-	struct iovec iov = {buf, DATAGRAM};
 	char ack;
 
 	memset(msg, 0, sizeof(msg));
-	for (int i = 0; i < CHAIN; i++)
+	for (int i = 0; i < s->at_once; i++)
 		msg[i].msg_hdr = (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1};
-	for (int sent = 0, acked = 0; sent < iterations; sent += CHAIN) {
-		for (; sent + CHAIN - acked > 2 * CHAIN; acked += CHAIN)
+	for (int sent = 0, acked = 0; sent < total; sent += s->at_once) {
+		for (; sent + s->at_once - acked > 2 * s->window; acked += s->window)
 			need(recv(udp, &ack, 1, 0) == 1, "recv");
-		need(sendmmsg(udp, msg, CHAIN, 0) == CHAIN, "sendmmsg");
+		need(sendmmsg(udp, msg, (unsigned int)s->at_once, 0) == s->at_once, "sendmmsg");
 	}
 }
 
-static void take_datagrams(void)
+static void take_stream(const struct stream *s, int total)
 {
-	static char data[CHAIN][DATAGRAM];
+	static char data[CHAIN][PACKET];
 	struct mmsghdr msg[CHAIN];
 	struct iovec iov[CHAIN];
 	int acked = 0;
 
 	memset(msg, 0, sizeof(msg));
-	for (int i = 0; i < CHAIN; i++) {
-		iov[i] = (struct iovec){data[i], DATAGRAM};
+	for (int i = 0; i < s->at_once; i++) {
+		iov[i] = (struct iovec){data[i], s->size};
 		msg[i].msg_hdr = (struct msghdr){.msg_iov = &iov[i], .msg_iovlen = 1};
 	}
-	for (int got = 0; got < iterations;) {
-		int n = recvmmsg(udp, msg, CHAIN, MSG_WAITFORONE, NULL);
+	for (int got = 0; got < total;) {
+		int n = recvmmsg(udp, msg, (unsigned int)s->at_once, MSG_WAITFORONE, NULL);
 
 		need(n > 0, "recvmmsg");
-		for (got += n; got - acked >= CHAIN; acked += CHAIN)
+		for (got += n; got - acked >= s->window; acked += s->window)
 			need(send(udp, "x", 1, 0) == 1, "send");
 	}
 }
@@ -446,9 +418,9 @@ static void run(const char *test)
 	else if (!strcmp(test, "chain"))
 		(measures ? send_chains : take_chains)();
 	else if (!strcmp(test, "dgrams"))
-		(measures ? send_datagrams : take_datagrams)();
+		(measures ? send_stream : take_stream)(&datagrams, iterations);
 	else if (!strcmp(test, "mmsg"))
-		(measures ? send_batches : take_batches)();
+		(measures ? send_stream : take_stream)(&batches, packets());
 	else if (!strcmp(test, "gso") || works)
 		(measures ? send_merged : take_merged)();
 	for (int i = 0; i < iterations && !strcmp(test, "tcp"); i++)
