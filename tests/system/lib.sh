@@ -219,6 +219,19 @@ dead='pid=$(cat "$SOFTHCA_INSTANCE/pid"); kill -KILL "$pid"
 while [ -n "$(ls "/proc/$pid/fd" 2>/dev/null)" ]; do sleep 0.01; done
 exec "$@"'
 
+# Waits for $server; both must have succeeded, or what they printed is shown: both_good CLIENT-STATUS
+both_good() {
+	client=$1
+	wait "$server"
+	server=$?
+	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
+	echo "server: status $server"
+	cat "$tmp/server.out"
+	echo "client: status $client"
+	cat "$tmp/client.out"
+	return 1
+}
+
 # pair SERVER-COMMAND -- CLIENT-COMMAND: gives both commands -p PORT, and the client the address;
 # both must succeed. Both run inside the instance that this shell is in. Exported to the shell that
 # `softhca run` starts.
@@ -235,15 +248,7 @@ pair() {
 	server=$!
 	until_true listening || { cat "$tmp/server.out"; return 1; }
 	timeout 50 "$@" -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
-	client=$?
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
-	echo "server: status $server"
-	cat "$tmp/server.out"
-	echo "client: status $client"
-	cat "$tmp/client.out"
-	return 1
+	both_good $?
 }
 
 # pingpong TOOL [ARGUMENT...]: a pair with the same command at both ends.
@@ -284,4 +289,4 @@ within() {
 	"$SOFTHCA" run $options -- bash -c 'set -u; "$@"' within "$@"
 }
 export SOFTHCA TOOLS OURS PROGRAMS CC srcdir tmp
-export -f until_true gone tcp listening take_port pair pingpong xsrq
+export -f until_true gone tcp listening take_port both_good pair pingpong xsrq

@@ -25,14 +25,7 @@ shows() { "$SOFTHCA" show --json "$1" | jq -e "$2" >/dev/null; } # shows INSTANC
 
 # Waits for the server; both must have succeeded: over CLIENT-STATUS
 over() {
-	client=$1
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
-	echo "server: status $server"
-	cat "$tmp/server.out"
-	echo "client: status $client"
-	cat "$tmp/client.out"
+	both_good "$1" && return 0
 	"$SOFTHCA" show a
 	"$SOFTHCA" show b
 	return 1

@@ -236,6 +236,18 @@ static void test_together(void **state)
 	}
 }
 
+/* wr, the other way: from b's memory to a's. */
+static struct twr from_b(const struct tpair *p, const struct twr *wr)
+{
+	struct twr back = *wr;
+
+	back.raddr = (uintptr_t)p->amem + 4096;
+	back.rkey = p->akey;
+	back.sge[0].addr = p->bmem + 8192;
+	back.sge[0].key = p->bkey;
+	return back;
+}
+
 /* Both QPs send; a long message leaves when it is much. */
 static void test_several(void **state)
 {
@@ -245,11 +257,7 @@ static void test_several(void **state)
 	(void)state;
 	open_turns(&p, SH_QPT_RC);
 	wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
-	back = wr;
-	back.raddr = (uintptr_t)p.amem + 4096;
-	back.rkey = p.akey;
-	back.sge[0].addr = p.bmem + 8192;
-	back.sge[0].key = p.bkey;
+	back = from_b(&p, &wr);
 	begin_turn(&p);
 	tqp_send(&p.a, &wr);
 	tqp_send(&p.b, &back);
@@ -485,11 +493,7 @@ static void test_full(void **state)
 	(void)state;
 	open_turns(&p, SH_QPT_RC);
 	wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
-	back = wr;
-	back.raddr = (uintptr_t)p.amem + 4096;
-	back.rkey = p.akey;
-	back.sge[0].addr = p.bmem + 8192;
-	back.sge[0].key = p.bkey;
+	back = from_b(&p, &wr);
 	program.pair = &p;
 	begin_turn(&p);
 	tqp_send(&p.b, &back);
