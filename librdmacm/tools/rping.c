@@ -97,7 +97,10 @@ static int wait_for(struct ping *p, struct ibv_cq *cq, struct ibv_comp_channel *
 		if (n) {
 			if (wc.status == IBV_WC_SUCCESS)
 				return 0;
-			if (wc.status != IBV_WC_WR_FLUSH_ERR)
+			/* A peer that has left acknowledges nothing. */
+			if (!p->gone && poll(&fds[1], 1, 0) > 0)
+				look_at_event(p);
+			if (wc.status != IBV_WC_WR_FLUSH_ERR && !p->gone)
 				fprintf(stderr, "cq completion failed: %s\n",
 					ibv_wc_status_str(wc.status));
 			return -1;
@@ -248,7 +251,8 @@ static int serve_ping(struct ping *p)
 	if (sent(p))
 		return -1;
 	debug(p, "server rdma write complete");
-	return say(p, NULL, NULL, 0);
+	/* With this answer the client may end: what acknowledges it can be lost with the client's QP. */
+	return say(p, NULL, NULL, 0) && !p->gone ? -1 : 0;
 }
 
 static int serve_one(struct ping *p, struct rdma_cm_id *listen_id)

@@ -92,6 +92,16 @@ lossy() {
 	"$SOFTHCA" fault a off && "$SOFTHCA" fault b off
 }
 
+# The client ends when it has its last answer, and what acknowledges that may be lost: the server has done its work all the same.
+last_words() {
+	"$SOFTHCA" fault b seed 1 && "$SOFTHCA" fault b drop 40% || return 1
+	status=0
+	for _ in $(seq 6); do
+		by_address "${1}rping -s -C 1" "${1}rping -c -a $net.1 -C 1" || { status=1; break; }
+	done
+	shows b '[.faults[] | select(.fault == "drop").done] | add > 0' && "$SOFTHCA" fault b clear && return $status
+}
+
 # Nobody is at that address; the instance there has been stopped.
 nobody() {
 	says b 'UNREACHABLE, error: -110' ucmatose -s "$net.9" -c 1
@@ -102,6 +112,7 @@ everything "Debian's" ""
 # shellcheck disable=SC2153 # OURS is of make
 cm=${OURS%%:*}/../../librdmacm/.libs
 everything "our" "env LD_LIBRARY_PATH=$cm:$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 $cm/"
+ok "rping whose last acknowledgement is lost" last_words "env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/"
 ok "XRC by address, four processes at each end" by_address "env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50" \
 	"env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50 $net.1"
 ok "the own address" inside
