@@ -22,7 +22,7 @@
  * it sends. These are daemons, and nobody notices.
  *
  * left: the same with daemons and what sends for them. The second process gets a completion for each
- * request: those that were on their way, and those that it posts after that.
+ * request: those that are on their way then, or that it posts until the first one fails, and those on another QP after that.
  *
  * uc: WRITEs over UC, with and without immediate data. ud: datagrams with and without it. A wire that
  * loses packets would lose some of these for good.
@@ -544,10 +544,8 @@ static void outlives(void)
 }
 
 /* Each of n requests of this QP ends, the first that fails as one whose peer has died. */
-static void all_end(unsigned int n)
+static void all_end(unsigned int n, bool failed)
 {
-	bool failed = false;
-
 	while (n--) {
 		struct ibv_wc wc = completion();
 
@@ -562,22 +560,31 @@ static void all_end(unsigned int n)
 
 static void is_left(struct ibv_qp *first, struct ibv_qp *second)
 {
-	unsigned int posted = 0, ended;
+	unsigned int posted = 0, ended = 0;
+	struct ibv_wc wc;
 
 	qp = first;
-	for (ended = 0; ended < 100; ended++) {
+	do {
 		while (posted < ended + DEPTH)
 			post_some(posted++);
-		done();
-	}
-	/* At any instant of what the engine does with these. */
-	usleep((useconds_t)(getpid() % 16) * 100);
-	kill_them();
-	all_end(posted - ended);
+		if (ended == 100) {
+			/* At any instant of what the engine does with these. */
+			usleep((useconds_t)(getpid() % 16) * 100);
+			kill_them();
+		}
+		/*
+		 * All that were posted before may be done by then, and a killed process may take a moment to end. So requests
+		 * follow each other until one of them fails.
+		 */
+		wc = completion();
+		ended++;
+	} while (!wc.status);
+	NEED(ended > 100 && wc.qp_num == first->qp_num && wc.status == IBV_WC_RETRY_EXC_ERR);
+	all_end(posted - ended, true);
 	qp = second;
 	post_some(0);
 	post_some(2);
-	all_end(2);
+	all_end(2, false);
 }
 
 static void is_killed(void)
