@@ -4,8 +4,8 @@
  * processes in two instances, which agree over TCP and then do every operation of RC between them,
  * with their contents verified:
  *
- *	wire_peers all|lossy|killed|old|new|outlives|left|uc|ud -p PORT		waits for the other one
- *	wire_peers all|lossy|killed|old|new|outlives|left|uc|ud -p PORT ADDRESS	connects, and does the work
+ *	wire_peers all|lossy|killed|old|new|soak|outlives|left|uc|ud -p PORT		waits for the other one
+ *	wire_peers all|lossy|killed|old|new|soak|outlives|left|uc|ud -p PORT ADDRESS	connects, and does the work
  *
  * With the index of a GID in the environment variable GID_INDEX, the process names its port by that GID
  * alone, as peers without LIDs do. DEVICE: the name of the device, else the first.
@@ -32,6 +32,9 @@
  *
  * new: as lossy, again and again on the same QPs, until the process whose number is in the environment
  * variable OLD has ended: one of "old", which sends to a QP that had the number of the first process's.
+ *
+ * soak: the same until any other process has ended. Both sleep a little where there is no completion, and the second one says how often
+ * it has done all.
  *
  * killed: the first process is killed while the second one sends. After that, the second one gets
  * the completion that a dead node gives, on another QP with a short time-out.
@@ -72,6 +75,7 @@ static struct place mine, theirs;
 static uint8_t gid_index;
 static uint32_t first_psn = PSN;
 static enum ibv_qp_type type = IBV_QPT_RC;
+static bool sleeps; /* where there is no completion */
 static int tcp;
 
 #define NEED(what)                                                                                 \
@@ -263,9 +267,9 @@ static struct ibv_wc completion(void)
 	struct ibv_wc wc;
 	int n;
 
-	do
-		n = ibv_poll_cq(cq, 1, &wc);
-	while (!n);
+	while (!(n = ibv_poll_cq(cq, 1, &wc)))
+		if (sleeps)
+			usleep(500);
 	NEED(n == 1);
 	return wc;
 }
@@ -637,12 +641,14 @@ static void is_old(void)
 static void are_new(bool client)
 {
 	const char *old = getenv("OLD");
+	unsigned long rounds = 0;
 	char more = 'x';
 
 	NEED(!client || old);
 	while (more == 'x') {
 		if (client) {
 			active();
+			rounds++;
 			more = kill((pid_t)atoi(old), 0) ? 'e' : 'x';
 			NEED(write(tcp, &more, 1) == 1);
 		} else {
@@ -650,6 +656,8 @@ static void are_new(bool client)
 			NEED(read(tcp, &more, 1) == 1);
 		}
 	}
+	if (client && sleeps)
+		printf("%lu rounds\n", rounds);
 }
 
 int main(int argc, char **argv)
@@ -660,7 +668,8 @@ int main(int argc, char **argv)
 
 	NEED((argc == 4 || client) && !strcmp(argv[2], "-p"));
 	old = !strcmp(argv[1], "old");
-	new = !strcmp(argv[1], "new");
+	sleeps = !strcmp(argv[1], "soak");
+	new = sleeps || !strcmp(argv[1], "new");
 	if (psn)
 		first_psn = (uint32_t)strtoul(psn, NULL, 0);
 	killed = !strcmp(argv[1], "killed");
