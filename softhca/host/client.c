@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "aside.h"
 #include "client.h"
 #include "witness.h"
 
@@ -19,11 +20,15 @@ int sh_client_connect(const char *dir)
 	/*
 	 * Through a descriptor of the directory: a socket's path has room for 107 characters only.
 	 */
-	dirfd = sh_open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	dirfd = sh_open_aside(dir, O_PATH | O_DIRECTORY);
 	if (dirfd < 0)
 		return dirfd;
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/thread-self/fd/%d/control", dirfd);
+	sh_aside_begin();
 	fd = sh_sys(syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	if (fd >= 0)
+		fd = sh_fd_high(fd);
+	sh_aside_end();
 	if (fd >= 0) {
 		do
 			err = sh_sys(syscall(SYS_connect, fd, &addr, sizeof(addr)));
@@ -146,7 +151,7 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 		err = -EPROTO;
 	for (unsigned int i = 0; i < nfds; i++) {
 		if (!err && memfd && i == 0)
-			*memfd = fds[i];
+			*memfd = sh_fd_high(fds[i]);
 		else
 			sh_close(fds[i]);
 	}

@@ -124,6 +124,28 @@ void sh_event_forget(uint32_t evq)
 	let_go();
 }
 
+bool sh_event_move(int fd)
+{
+	bool moved = false;
+
+	hold();
+	for (unsigned int i = 0; i < CACHED && !moved; i++) {
+		struct pipe_fd *p = &cache[i];
+		int twin;
+
+		if (!p->generation || p->fd != fd)
+			continue;
+		twin = sh_fd_twin(fd);
+		if (twin < 0)
+			break;
+		p->fd = twin;
+		sh_close(fd);
+		moved = true;
+	}
+	let_go();
+	return moved;
+}
+
 /* As long as it has to be: the stack may be small. */
 #define PATH_LEN (strlen(sh_process.dir) + 40)
 
@@ -141,10 +163,9 @@ static int pipe_open(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 
 	drop(p);
 	pipe_path(path, sizeof(path), evq, generation);
-	fd = sh_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	fd = sh_open_aside(path, O_RDWR | O_NONBLOCK);
 	if (fd < 0)
 		return fd;
-	fd = sh_fd_high(fd);
 	if (!sh_ident_take(fd, &p->id)) {
 		sh_close(fd);
 		return -EBADF;

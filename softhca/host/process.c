@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "memory.h"
@@ -167,33 +166,4 @@ bool sh_page_size_known(long size, char *text, size_t len)
 		 "with pages of 4096 bytes, or run in a virtual machine with such a kernel",
 		 size);
 	return false;
-}
-
-int sh_open_aside(const char *path, int flags)
-{
-	int fd = sh_open(path, flags | O_CLOEXEC);
-
-	return fd < 0 ? fd : sh_fd_high(fd);
-}
-
-int sh_fd_twin(int fd)
-{
-	struct rlimit limit;
-	long floor = 900;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024)
-		floor = (long)limit.rlim_cur * 3 / 4;
-	return sh_fcntl(fd, F_DUPFD_CLOEXEC, floor);
-}
-
-int sh_fd_high(int fd)
-{
-	int high = sh_fd_twin(fd);
-
-	if (high < 0) {
-		sh_fcntl(fd, F_SETFD, FD_CLOEXEC);
-		return fd;
-	}
-	sh_close(fd);
-	return high;
 }

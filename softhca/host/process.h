@@ -81,6 +81,11 @@ void sh_process_forget_calls(void);
 /* An event queue was freed: this process drops what it has of it. */
 void sh_event_forget(uint32_t evq);
 /*
+ * The program is about to give this number to another file: what this process has of an event queue
+ * under it gets another one. False: it has nothing there, or no descriptor is left.
+ */
+bool sh_event_move(int fd);
+/*
  * Can event_written() of device/host.h tell whether a record was written to this FIFO, which no
  * process reads yet? Not on overlayfs, for instance.
  */

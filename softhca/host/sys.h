@@ -63,10 +63,8 @@ static inline int sh_open(const char *path, int flags)
 	return sh_openat(AT_FDCWD, path, flags, 0);
 }
 
-static inline int sh_close(int fd)
-{
-	return sh_sys(syscall(SYS_close, fd));
-}
+/* Also of the descriptors that are softhca's own (aside.h). */
+int sh_close(int fd);
 
 static inline long sh_read(int fd, void *buf, size_t len)
 {
@@ -219,14 +217,14 @@ static inline int sh_poke(uint64_t to, const void *from, size_t len)
 
 /*
  * Moves a descriptor to a number that programs are unlikely to use, close-on-exec. The old number
- * is closed.
+ * is closed. From then on it is one of softhca's own, until sh_close().
  */
 int sh_fd_high(int fd);
-/* A duplicate under such a number, close-on-exec, or -errno. */
+/* A duplicate under such a number, close-on-exec, of softhca's own, or -errno. */
 int sh_fd_twin(int fd);
 /*
- * Opens a file for a moment, close-on-exec, under such a number: another thread of the program may
- * open files, or close all that it has not opened, meanwhile. Returns a descriptor or -errno.
+ * Opens a file close-on-exec under such a number: another thread of the program may open files, or
+ * close all that it has not opened, meanwhile. Returns a descriptor or -errno.
  */
 int sh_open_aside(const char *path, int flags);
 

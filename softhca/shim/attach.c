@@ -18,6 +18,7 @@
 #include "softhca/device/memory/announce.h"
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/instance.h"
+#include "softhca/host/aside.h"
 #include "softhca/host/client.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/paths.h"
@@ -55,9 +56,10 @@ static struct {
 	int pid;   /* the process that made the connection; 0: no connection */
 	bool gone; /* nor a daemon */
 	int fd, memfd;
+	int lease; /* or -1 */
 	struct sh_ident id, mem_id;
 	struct sh_ident root; /* of the directories in which the connection was made */
-} control = {.fd = -1, .memfd = -1};
+} control = {.fd = -1, .memfd = -1, .lease = -1};
 
 /* A mapping holds the lease, so that the program's close() and closefrom() do not give it back. */
 static void take_lease(void)
@@ -75,7 +77,7 @@ static void take_lease(void)
 		/* There a mapping is of the file below, and the lock goes with the descriptor. */
 		if (sh_sys(syscall(SYS_fstatfs, fd, &fs)) == 0 &&
 		    fs.f_type == OVERLAYFS_SUPER_MAGIC) {
-			sh_fd_high(fd);
+			control.lease = sh_fd_high(fd);
 			return;
 		}
 	}
@@ -89,6 +91,7 @@ static void begin_child(void)
 	/* Another thread of the parent may have held any of these locks. */
 	control_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	mine = false;
+	sh_aside_here();
 	sh_memory_forked();
 	shim_context_forked();
 	marks_forked();
@@ -215,6 +218,7 @@ static void init_once(void)
 	still_init();
 	own_init();
 	pthread_atfork(shim_fork_prepare, shim_fork_parent, shim_forked);
+	sh_aside_here();
 	shim.active = true;
 }
 
@@ -364,10 +368,10 @@ static int connect_now(void)
 	if (control.memfd >= 0 && sh_ident_holds(control.memfd, &control.mem_id)) {
 		sh_close(memfd);
 	} else {
-		control.memfd = sh_fd_high(memfd);
+		control.memfd = memfd;
 		sh_ident_take(control.memfd, &control.mem_id);
 	}
-	control.fd = sh_fd_high(fd);
+	control.fd = fd;
 	sh_ident_take(control.fd, &control.id);
 	control.pid = getpid();
 	control.root = root();
@@ -495,6 +499,31 @@ void shim_control_put(void)
 	mine = false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	shim_signals_release();
+}
+
+/* Moves one of the connection's descriptors from that number. */
+static bool move(int *fd, int from)
+{
+	int twin = *fd == from ? sh_fd_twin(from) : -1;
+
+	if (twin < 0)
+		return false;
+	*fd = twin;
+	sh_close(from);
+	return true;
+}
+
+bool shim_control_move(int fd)
+{
+	bool moved;
+
+	/* In a handler, which has interrupted a use. */
+	if (mine)
+		return false;
+	shim_control_hold();
+	moved = move(&control.fd, fd) || move(&control.memfd, fd) || move(&control.lease, fd);
+	shim_control_put();
+	return moved;
 }
 
 /* The number of a command, from its header. 0: the shim could not read it. */

@@ -81,6 +81,12 @@ bool shim_control_mine(void); /* this thread has the connection */
  * held.
  */
 int shim_memory_fd(void);
+/*
+ * The program is about to give this number to another file: the connection, and what else is here,
+ * gets another one. Waits for uses of it to end. False: there is nothing of that, or no descriptor is
+ * left.
+ */
+bool shim_control_move(int fd);
 /* Is that file device memory? */
 bool shim_memory_is(dev_t dev, ino_t ino);
 /* First of all in a forked child. */

@@ -14,6 +14,7 @@
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 
+#include "softhca/host/aside.h"
 #include "softhca/host/sys.h"
 #include "fresh.h"
 #include "maps.h"
@@ -43,9 +44,14 @@ static int uffd_by_file(void)
 static int open_uffd(void)
 {
 	struct uffdio_api api = {.api = UFFD_API};
-	int fd = sandboxed() ? uffd_by_file()
-			     : (int)sh_sys(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+	int fd;
 
+	sh_aside_begin();
+	fd = sandboxed() ? uffd_by_file()
+			 : (int)sh_sys(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+	if (fd >= 0)
+		fd = sh_fd_high(fd);
+	sh_aside_end();
 	if (fd >= 0 && sh_sys(syscall(SYS_ioctl, fd, UFFDIO_API, &api)) < 0) {
 		sh_close(fd);
 		return -ENOSYS;

@@ -17,6 +17,7 @@
 #include "softhca/host/process.h"
 #include "alone.h"
 #include "attach.h"
+#include "closing.h"
 #include "interpose.h"
 
 #ifndef CLOSE_RANGE_UNSHARE
@@ -102,14 +103,8 @@ EXPORT int close_range(unsigned int first, unsigned int last, int flags)
 {
 	uint64_t mask;
 	bool ended = flags & (int)CLOSE_RANGE_UNSHARE && before(&mask);
-	__typeof__(&close_range) next = REAL(close_range);
-	int ret;
+	int ret = closing_range(first, last, flags);
 
-	/* A library behind this one may want to know, as librspreload does. */
-	if (next)
-		ret = next(first, last, flags);
-	else
-		ret = (int)syscall(SYS_close_range, first, last, flags);
 	if (ended)
 		after(&mask);
 	return ret;

@@ -2,7 +2,7 @@
 /*
  * Description: under librspreload.so, a program that closes all that it does not know. The argument says how: range, from
  * or each. The rsockets that it keeps go on, those that it closes are closed, new ones work, and nobody reads from the
- * files that get the numbers. What children close is theirs.
+ * files that get the numbers. What children close is theirs. Other threads send and receive meanwhile.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -21,7 +22,18 @@
 extern char **environ;
 
 /* Numbers of the program's: what else is open is above. */
-enum { FIRST = 3, LISTENER = FIRST, ONE, OTHER, RECEIVER, SENDER, END, MANY = 100, TOP = 1024 };
+enum {
+	FIRST = 3,
+	LISTENER = FIRST,
+	ONE,
+	OTHER,
+	RECEIVER,
+	SENDER,
+	END,
+	MANY = 100,
+	TOP = 1024,
+	ROUNDS = 100
+};
 
 static const char *how;
 
@@ -149,6 +161,50 @@ static void untouched(void)
 	CHECK(!memcmp(data, "untouched by anybody else", 25));
 }
 
+static int stop;
+
+/* Each sleeps in recv() while the other one sends. */
+static void *asks(void *arg)
+{
+	char data[5] = "";
+
+	while (strcmp(data, "last")) {
+		bool last = __atomic_load_n(&stop, __ATOMIC_ACQUIRE);
+
+		CHECK(send(ONE, last ? "last" : "more", 4, 0) == 4);
+		CHECK(recv(ONE, data, 4, MSG_WAITALL) == 4);
+	}
+	return arg;
+}
+
+static void *answers(void *arg)
+{
+	char data[5] = "";
+
+	while (strcmp(data, "last")) {
+		CHECK(recv(OTHER, data, 4, MSG_WAITALL) == 4);
+		CHECK(send(OTHER, data, 4, 0) == 4);
+	}
+	return arg;
+}
+
+static void beside_threads(void)
+{
+	pthread_t thread[2];
+	int i;
+
+	CHECK(!pthread_create(&thread[0], NULL, asks, NULL));
+	CHECK(!pthread_create(&thread[1], NULL, answers, NULL));
+	for (i = 0; i < ROUNDS; i++) {
+		fill();
+		untouched();
+		close_all(END);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	CHECK(!pthread_join(thread[0], NULL));
+	CHECK(!pthread_join(thread[1], NULL));
+}
+
 static void ended_well(pid_t child)
 {
 	int status;
@@ -207,6 +263,7 @@ int main(int argc, char **argv)
 	all_work();
 	untouched();
 	children();
+	beside_threads();
 
 	/* With the rsockets */
 	close_all(FIRST);

@@ -26,6 +26,7 @@ enum how { FORK, THREAD, REMAP, GIVE_UP };
 static uint8_t *mem;
 static struct ibv_mr *mr;
 
+/* By the system call: the shim keeps its own from close(). */
 static void close_sockets(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -37,7 +38,7 @@ static void close_sockets(void)
 	while ((d = readdir(dir)))
 		if (readlinkat(dirfd(dir), d->d_name, link, sizeof(link)) > 7 &&
 		    !memcmp(link, "socket:", 7)) {
-			CHECK_EQ(close(atoi(d->d_name)), 0);
+			CHECK_EQ(syscall(SYS_close, atoi(d->d_name)), 0);
 			n++;
 		}
 	CHECK(n);

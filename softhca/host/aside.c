@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * See aside.h: a bit for each number. A number is marked before its thread leaves the section in
+ * which the descriptor was made, and loses the mark in the section in which it is closed. So a
+ * number that is open, and has no mark while no thread is in a section, is the program's, and stays
+ * so until the program closes it. A program that makes the system call itself may have closed a
+ * marked one, and opened another file under the number: so marks say what they were made for.
+ *
+ * There is no lock that a signal handler, a stopped thread or a child of vfork() could find taken:
+ * whoever waits here goes on after some milliseconds, as if there was nobody to wait for.
+ */
+#include <sys/resource.h>
+
+#include "softhca/device/memory/life.h"
+#include "aside.h"
+#include "sys.h"
+
+#define MOST  65536 /* numbers beyond are not protected */
+#define BITS  64
+#define TURNS 300 /* of sh_give_way(): some 10 ms */
+
+#define TLS __thread __attribute__((tls_model("initial-exec")))
+
+#define INSIDE UINT64_C(0xffff)	 /* threads in a section */
+#define CHANGE UINT64_C(0x10000) /* sections that have ended */
+
+static uint64_t own[MOST / BITS];
+static uint32_t file[MOST]; /* print() of what a marked number meant */
+static int end;		    /* behind the highest number that was ever marked */
+static uint64_t changes;
+static uint32_t sweeps;
+static int here; /* the process; its children by other ways than fork() have a table of their own */
+static TLS unsigned int inside, sweeping;
+static TLS struct sh_door *door;
+
+/* ---- sections ---- */
+
+/* A thread in a section is not thrown (life.h). */
+void sh_aside_begin(void)
+{
+	struct sh_door *was;
+
+	if (inside++)
+		return;
+	was = sh_pin();
+	for (unsigned int turn = 0;; turn++) {
+		__atomic_fetch_add(&changes, 1, __ATOMIC_SEQ_CST);
+		/* Pairs with sh_sweep_begin(). */
+		if (!__atomic_load_n(&sweeps, __ATOMIC_SEQ_CST) || sweeping || turn == TURNS)
+			break;
+		__atomic_fetch_sub(&changes, 1, __ATOMIC_SEQ_CST);
+		sh_give_way(turn);
+	}
+	door = was;
+}
+
+void sh_aside_end(void)
+{
+	/* A child that a handler has made in the middle of one begins anew. */
+	if (!inside || --inside)
+		return;
+	__atomic_fetch_add(&changes, CHANGE - 1, __ATOMIC_SEQ_CST);
+	sh_unpin(door);
+}
+
+void sh_sweep_begin(void)
+{
+	if (getpid() != here)
+		return;
+	sweeping++;
+	__atomic_fetch_add(&sweeps, 1, __ATOMIC_SEQ_CST);
+	for (unsigned int turn = 0; turn < TURNS && !inside; turn++) {
+		/* Pairs with sh_aside_begin(). */
+		if (!(__atomic_load_n(&changes, __ATOMIC_SEQ_CST) & INSIDE))
+			break;
+		sh_give_way(turn);
+	}
+}
+
+void sh_sweep_end(void)
+{
+	if (!sweeping)
+		return;
+	sweeping--;
+	__atomic_fetch_sub(&sweeps, 1, __ATOMIC_SEQ_CST);
+}
+
+void sh_aside_here(void)
+{
+	here = getpid();
+	inside = sweeping = 0;
+	sweeps = 0;
+	changes = sh_number_own_from(0) < 0 ? 0 : changes & ~INSIDE;
+}
+
+/* ---- marks ---- */
+
+/* Tells files apart; 0: there is none. */
+static uint32_t print(int fd)
+{
+	struct sh_ident id;
+	uint64_t both;
+
+	if (!sh_ident_take(fd, &id))
+		return 0;
+	both = ((uint64_t)id.ino ^ (uint64_t)id.dev << 40) * UINT64_C(0x9e3779b97f4a7c15);
+	return (uint32_t)(both >> 32) | 1;
+}
+
+static void mark(int fd)
+{
+	int top = __atomic_load_n(&end, __ATOMIC_RELAXED);
+
+	if (fd < 0 || fd >= MOST)
+		return;
+	__atomic_store_n(&file[fd], print(fd), __ATOMIC_RELAXED);
+	while (fd >= top && !__atomic_compare_exchange_n(&end, &top, fd + 1, false,
+							 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	__atomic_fetch_or(&own[fd / BITS], UINT64_C(1) << fd % BITS, __ATOMIC_SEQ_CST);
+}
+
+static bool is_marked(int fd)
+{
+	return fd >= 0 && fd < MOST &&
+	       __atomic_load_n(&own[fd / BITS], __ATOMIC_SEQ_CST) >> fd % BITS & 1;
+}
+
+static bool is_own(int fd)
+{
+	return is_marked(fd) && print(fd) == __atomic_load_n(&file[fd], __ATOMIC_RELAXED);
+}
+
+enum sh_number sh_number_is(int fd)
+{
+	enum sh_number is = SH_NUMBER_OTHER;
+
+	for (unsigned int turn = 0; turn < TURNS; turn++) {
+		uint64_t before = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
+
+		/* A process that has never had one; this saves it the call below. */
+		if (!before)
+			return SH_NUMBER_OTHER;
+		if (is_own(fd))
+			is = SH_NUMBER_OWN;
+		else
+			is = sh_fcntl(fd, F_GETFD, 0) < 0 ? SH_NUMBER_FREE : SH_NUMBER_OTHER;
+		if (inside ||
+		    (!(before & INSIDE) && __atomic_load_n(&changes, __ATOMIC_SEQ_CST) == before))
+			break;
+		if (getpid() != here)
+			return SH_NUMBER_OTHER;
+		sh_give_way(turn);
+	}
+	return is == SH_NUMBER_OWN && getpid() != here ? SH_NUMBER_OTHER : is;
+}
+
+int sh_number_own_from(unsigned int fd)
+{
+	int top = __atomic_load_n(&end, __ATOMIC_SEQ_CST);
+
+	while (fd < (unsigned int)top) {
+		uint64_t word = __atomic_load_n(&own[fd / BITS], __ATOMIC_SEQ_CST) >> fd % BITS;
+
+		if (!word) {
+			fd = (fd / BITS + 1) * BITS;
+			continue;
+		}
+		if (getpid() != here)
+			return -1;
+		fd += (unsigned int)__builtin_ctzll(word);
+		if (is_own((int)fd))
+			return (int)fd;
+		fd++;
+	}
+	return -1;
+}
+
+/* ---- descriptors ---- */
+
+int sh_close(int fd)
+{
+	int err;
+
+	if (!is_marked(fd))
+		return sh_sys(syscall(SYS_close, fd));
+	sh_aside_begin();
+	__atomic_fetch_and(&own[fd / BITS], ~(UINT64_C(1) << fd % BITS), __ATOMIC_SEQ_CST);
+	err = sh_sys(syscall(SYS_close, fd));
+	sh_aside_end();
+	return err;
+}
+
+int sh_fd_twin(int fd)
+{
+	struct rlimit limit;
+	long floor = 900;
+	int twin;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024)
+		floor = (long)limit.rlim_cur * 3 / 4;
+	sh_aside_begin();
+	twin = sh_fcntl(fd, F_DUPFD_CLOEXEC, floor);
+	mark(twin);
+	sh_aside_end();
+	return twin;
+}
+
+int sh_fd_high(int fd)
+{
+	int high;
+
+	sh_aside_begin();
+	high = sh_fd_twin(fd);
+	if (high < 0) {
+		sh_fcntl(fd, F_SETFD, FD_CLOEXEC);
+		mark(fd);
+		high = fd;
+	} else {
+		sh_close(fd);
+	}
+	sh_aside_end();
+	return high;
+}
+
+int sh_open_aside(const char *path, int flags)
+{
+	int fd;
+
+	sh_aside_begin();
+	fd = sh_open(path, flags | O_CLOEXEC);
+	if (fd >= 0)
+		fd = sh_fd_high(fd);
+	sh_aside_end();
+	return fd;
+}

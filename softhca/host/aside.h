@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Descriptors that softhca has for itself in a program, which knows nothing of them. Programs close
+ * numbers that they did not open, and dup2() to them, while other threads use the device. The calls
+ * that the shim stands in front of ask here first. sys.h has the functions that open and close such
+ * descriptors.
+ */
+#ifndef SOFTHCA_HOST_ASIDE_H
+#define SOFTHCA_HOST_ASIDE_H
+
+#include <stdbool.h>
+
+/*
+ * Between these no call of the program takes a number away that this thread has not yet got a mark
+ * for. They may be nested. The thread must not wait for anything in between.
+ */
+void sh_aside_begin(void);
+void sh_aside_end(void);
+
+enum sh_number {
+	SH_NUMBER_FREE,
+	SH_NUMBER_OWN,	 /* softhca's */
+	SH_NUMBER_OTHER, /* the program's */
+};
+
+/* Whose is the number, in this process? */
+enum sh_number sh_number_is(int fd);
+/* The lowest number of softhca's from there on, or -1. */
+int sh_number_own_from(unsigned int fd);
+
+/*
+ * Around a call of the program that takes many numbers away: no other thread gets one for softhca
+ * meanwhile. A thread waits for some milliseconds at most, since the call may take long.
+ */
+void sh_sweep_begin(void);
+void sh_sweep_end(void);
+
+/* When the process begins, and in a forked child. */
+void sh_aside_here(void);
+
+#endif
