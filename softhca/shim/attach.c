@@ -43,6 +43,7 @@
 #include "signals.h"
 #include "stack.h"
 #include "still.h"
+#include "timers.h"
 #include "trap.h"
 
 struct shim shim;
@@ -100,6 +101,7 @@ static void begin_child(void)
 	still_forked();
 	stack_forked();
 	own_forked();
+	timers_forked();
 	sh_process_leads();
 	if (!shim_dev.inst)
 		return;

@@ -42,6 +42,14 @@ const sigset_t *shim_signals_open_mask(const sigset_t *set, sigset_t *room)
 	return room;
 }
 
+void shim_signals_open(void)
+{
+	uint64_t bus = UINT64_C(1) << (SIGBUS - 1), old = 0;
+
+	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bus, &old, sizeof(bus));
+	app_blocks = old & bus;
+}
+
 void shim_signals_init(void)
 {
 	sigset_t bus;

@@ -16,6 +16,9 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *));
 /* A handler of the application has ended. It may have given the interrupted code another mask. */
 void shim_signals_handled(void *uc);
 
+/* In a thread that the C library has made with every signal blocked: SIGBUS is not. */
+void shim_signals_open(void);
+
 /* What the kernel gets of a mask. */
 sigset_t shim_signals_without_bus(const sigset_t *set);
 /* The mask of a call that waits: set, or what the kernel gets of it, in *room. */

@@ -15,6 +15,7 @@
 #include "attach.h"
 #include "interpose.h"
 #include "share.h"
+#include "timers.h"
 
 /*
  * Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. They do
@@ -97,8 +98,10 @@ static bool by_thread(const struct sigevent *ev)
 
 EXPORT int timer_create(clockid_t clock, struct sigevent *ev, timer_t *timer)
 {
+	struct sigevent copy;
+
 	REFUSED(by_thread(ev));
-	return REAL(timer_create)(clock, ev, timer);
+	return REAL(timer_create)(clock, by_thread(ev) ? timers_event(ev, &copy) : ev, timer);
 }
 
 EXPORT int mq_notify(mqd_t mq, const struct sigevent *ev)

@@ -2,7 +2,8 @@
 /*
  * Description: a program uses SIGBUS and signal masks as if softhca did not use them. Its handlers
  * get its own faults. What it sets is what it reads back. Threads that block all signals ring
- * doorbells, and so do handlers that interrupt a doorbell, or a wait that blocks all other signals.
+ * doorbells, and so do handlers that interrupt a doorbell, or a wait that blocks all other signals,
+ * and what a timer runs in a thread.
  * A child of vfork() changes none of this for its parent.
  */
 #include <poll.h>
@@ -13,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/time.h>
+#include <time.h>
 #include <ucontext.h>
 
 #include "verbs_test.h"
@@ -350,6 +352,46 @@ static void dies_of_fault(int arg)
 	*(volatile char *)hole = 1;
 }
 
+static struct told {
+	uint64_t id;
+	bool done;
+} told[3];
+
+/* The C library has all signals blocked here, as long as it is not one that changes that. */
+static void notified(union sigval value)
+{
+	struct told *t = value.sival_ptr;
+	sigset_t mask;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);
+	CHECK_EQ(sigismember(&mask, SIGBUS), sigismember(&mask, SIGUSR2));
+	one_message(a, b, t->id);
+	CHECK_EQ(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
+	CHECK_EQ(sigismember(&mask, SIGBUS), sigismember(&mask, SIGUSR2));
+	__atomic_store_n(&t->done, true, __ATOMIC_RELEASE);
+}
+
+static void threads_of_timers(void)
+{
+	struct itimerspec soon = {.it_value = {.tv_nsec = 1}};
+
+	for (int i = 0; i < 6; i++) {
+		struct told *t = &told[i % 3];
+		struct sigevent event = {.sigev_notify = SIGEV_THREAD,
+					 .sigev_notify_function = notified,
+					 .sigev_value = {.sival_ptr = t}};
+		timer_t timer;
+
+		*t = (struct told){.id = 700 + (uint64_t)i};
+		CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+		CHECK(event.sigev_notify_function == notified && event.sigev_value.sival_ptr == t);
+		CHECK_EQ(timer_settime(timer, 0, &soon, NULL), 0);
+		while (!__atomic_load_n(&t->done, __ATOMIC_ACQUIRE))
+			sleep_ms(1);
+		CHECK_EQ(timer_delete(timer), 0);
+	}
+}
+
 int main(void)
 {
 	struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER};
@@ -379,6 +421,7 @@ int main(void)
 	handler_of_a_wait();
 	old_calls();
 	handler_that_blocks();
+	threads_of_timers();
 	for (struct ibv_qp **qp = (struct ibv_qp *[]){a, b, c, d, NULL}; *qp; qp++)
 		CHECK_EQ(ibv_destroy_qp(*qp), 0);
 	side_close(&s);
