@@ -315,6 +315,29 @@ static void takes_numbers_beside_threads(void)
 	pipe_is_empty();
 }
 
+/*
+ * The program has closed the shim's with system calls of its own, and its files have the numbers
+ * since: it closes them like others.
+ */
+static void takes_closed_numbers(void)
+{
+	int n = 0;
+
+	for (int fd = BASE; n < FEW && (fd = next_shims(fd)); fd++, n++) {
+		CHECK_EQ(syscall(SYS_close, fd), 0);
+		CHECK_EQ(syscall(SYS_dup3, pipe_of[1], fd, 0), fd);
+		if (n % 2 && may(0))
+			CHECK_EQ(close_range((unsigned int)fd, (unsigned int)fd, 0), 0);
+		else
+			CHECK_EQ(close(fd), 0);
+		CHECK(!is_pipe(fd));
+		register_once();
+		one_message((uint64_t)fd);
+	}
+	CHECK(n > 0);
+	pipe_is_empty();
+}
+
 /* A thread with a table of its own */
 static void *unshares(void *arg)
 {
@@ -422,6 +445,7 @@ int main(void)
 	children();
 	takes_numbers();
 	takes_numbers_beside_threads();
+	takes_closed_numbers();
 	returns();
 	return 0;
 }
