@@ -2,10 +2,11 @@
 /*
  * Description: a device file is an open file, not a number. Duplicated, inherited and passed
  * descriptors all mean the same file. A program that closes or reuses numbers that it did not open
- * loses nothing.
+ * loses nothing. Patterns find the files of the device.
  * Seconds: 60
  */
 #include <fcntl.h>
+#include <glob.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -74,6 +75,37 @@ static void vectored(int fd)
 
 	CHECK_EQ(writev(fd, iov, 2), 2 * sizeof(cmd[0]));
 	CHECK(answer[0][0] != answer[1][0]);
+}
+
+/* How often the pattern is found as that path. */
+static int found(const char *pattern, int flags, const char *path)
+{
+	glob_t list = {.gl_offs = 0};
+	int n = 0, ret = glob(pattern, flags, NULL, &list);
+
+	CHECK(ret == 0 || ret == GLOB_NOMATCH);
+	CHECK(!(list.gl_flags & GLOB_ALTDIRFUNC) && !list.gl_opendir);
+	for (size_t i = 0; i < list.gl_pathc; i++)
+		n += !strcmp(list.gl_pathv[i], path);
+	globfree(&list);
+	return n;
+}
+
+static void patterns(void)
+{
+	CHECK_EQ(found("/sys/class/infiniband/*", 0, "/sys/class/infiniband/mlx4_0"), 1);
+	CHECK_EQ(found("/sys/class/infiniband/*/ports/[1-9]", GLOB_ERR,
+		       "/sys/class/infiniband/mlx4_0/ports/1"),
+		 1);
+	CHECK_EQ(found("/sys/cla*/{infiniband,net}/mlx4_?", GLOB_BRACE,
+		       "/sys/class/infiniband/mlx4_0"),
+		 1);
+	CHECK_EQ(found("/dev/infiniband/uverbs*", GLOB_MARK, "/dev/infiniband/uverbs0"), 1);
+	CHECK_EQ(found("/sys/class/infiniband/*", GLOB_ONLYDIR | GLOB_MARK,
+		       "/sys/class/infiniband/mlx4_0/"),
+		 1);
+	CHECK_EQ(found("/proc/self/statu?", 0, "/proc/self/status"), 1);
+	CHECK_EQ(found("/sys/class/infiniband/mlx9*", 0, ""), 0);
 }
 
 static void names(void)
@@ -242,6 +274,7 @@ int main(int argc, char **argv)
 	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	connect_pair(&s, a, b);
 	names();
+	patterns();
 	fd = dup(s.context->cmd_fd);
 	check_device(fd);
 	CHECK_EQ(alloc_pd(fd), 0);
