@@ -15,7 +15,7 @@
 #include "aside.h"
 #include "sys.h"
 
-#define MOST  65536 /* numbers beyond are not protected */
+#define MOST  16384 /* numbers beyond are not protected */
 #define BITS  64
 #define TURNS 300 /* of sh_give_way(): some 10 ms */
 
