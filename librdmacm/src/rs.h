@@ -107,9 +107,10 @@ struct rs_options {
 	uint32_t linger_s;
 };
 
-/* One thread that sleeps for this rsocket. fd is an eventfd of the thread. */
+/* One thread that sleeps for this rsocket, and its eventfd. */
+struct rs_thread;
 struct rs_waiter {
-	int fd;
+	const struct rs_thread *thread;
 	struct rs_waiter *next;
 };
 
@@ -329,6 +330,7 @@ static inline bool rs_all_sent(const struct rs *rs)
 
 /* The eventfd of this thread, empty. */
 int rs_thread_fd(void);
+/* For this thread, which has asked for its eventfd. */
 void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter);
 void rs_remove_waiter(struct rs *rs, struct rs_waiter *waiter);
 /* Something has changed: wakes those that sleep. */

@@ -109,7 +109,7 @@ static int look(struct pollfd *fds, struct entry *entries, nfds_t nfds, bool arm
 	return ready;
 }
 
-static void join(struct entry *entries, nfds_t nfds, int own)
+static void join(struct entry *entries, nfds_t nfds)
 {
 	nfds_t i;
 
@@ -118,7 +118,6 @@ static void join(struct entry *entries, nfds_t nfds, int own)
 
 		if (!rs || !enter(&entries[i]))
 			continue;
-		entries[i].waiter.fd = own;
 		rs_add_waiter(rs, &entries[i].waiter);
 		pthread_mutex_unlock(&rs->lock);
 	}
@@ -272,7 +271,7 @@ static int poll_all(struct call *call, int timeout)
 		return own;
 	for (;;) {
 		/* In the lists before the last look: what happens after it wakes. */
-		join(entries, nfds, own);
+		join(entries, nfds);
 		call->joined = true;
 		ready = look(fds, entries, nfds, true);
 		n = collect(call, own);

@@ -25,7 +25,7 @@ static pthread_key_t key;
 
 /*
  * How a thread knows its eventfd again. The program may have closed it, knowing nothing of it, and a file of the
- * program's may have got the number: that one must be neither read nor closed. The inode does not tell, since all
+ * program's may have got the number: that one must be neither read, written to nor closed. The inode does not tell, since all
  * eventfds and timerfds, among others, have the same. Nor does the kernel's number of an eventfd (eventfd-id), which goes to
  * the next one that is made. So the thread marks its eventfd as a program has no reason to mark a file: it belongs to this
  * thread (F_SETOWN_EX), and has a signal (F_SETSIG). Neither has an effect, since an eventfd sends no signals.
@@ -33,7 +33,7 @@ static pthread_key_t key;
  */
 enum { MARK = SIGCONT };
 
-struct thread_fd {
+struct rs_thread {
 	int fd;
 	pid_t pid; /* a child must not share it with its parent */
 	pid_t tid;
@@ -42,7 +42,7 @@ struct thread_fd {
 	ino_t ino;
 };
 
-static bool bears_marks(const struct thread_fd *own)
+static bool bears_marks(const struct rs_thread *own)
 {
 	struct f_owner_ex owner;
 
@@ -53,7 +53,7 @@ static bool bears_marks(const struct thread_fd *own)
 	return own->pid != getpid() && fcntl(own->fd, F_GETSIG) == MARK;
 }
 
-static void mark(struct thread_fd *own)
+static void mark(struct rs_thread *own)
 {
 	struct f_owner_ex owner = {.type = F_OWNER_TID};
 
@@ -62,7 +62,7 @@ static void mark(struct thread_fd *own)
 		      fcntl(own->fd, F_GETSIG) == MARK && bears_marks(own);
 }
 
-static bool is_own(const struct thread_fd *own)
+static bool is_own(const struct rs_thread *own)
 {
 	struct stat st;
 
@@ -71,7 +71,7 @@ static bool is_own(const struct thread_fd *own)
 	return !fstat(own->fd, &st) && st.st_dev == own->dev && st.st_ino == own->ino;
 }
 
-static void close_own(const struct thread_fd *own)
+static void close_own(const struct rs_thread *own)
 {
 	cm_give_up(own->fd);
 	if (is_own(own))
@@ -80,7 +80,7 @@ static void close_own(const struct thread_fd *own)
 
 static void end_thread(void *arg)
 {
-	struct thread_fd *own = arg;
+	struct rs_thread *own = arg;
 
 	close_own(own);
 	free(own);
@@ -91,38 +91,48 @@ static void make_key(void)
 	pthread_key_create(&key, end_thread);
 }
 
+/* This thread's, which stays as long as the thread does: others look at it while it sleeps. */
+static struct rs_thread *this_thread(void)
+{
+	struct rs_thread *own = pthread_getspecific(key);
+
+	if (own)
+		return own;
+	own = calloc(1, sizeof(*own));
+	if (!own)
+		return NULL;
+	own->fd = -1;
+	own->pid = getpid();
+	if (!pthread_setspecific(key, own))
+		return own;
+	free(own);
+	return NULL;
+}
+
 static int thread_fd(void)
 {
-	struct thread_fd *own = pthread_getspecific(key);
+	struct rs_thread *own = this_thread();
 	struct stat st;
 	uint64_t count;
 
-	if (own && own->pid == getpid()) {
+	if (!own)
+		return -ENOMEM;
+	if (own->pid != getpid()) {
+		close_own(own);
+	} else if (own->fd >= 0) {
 		/* Of a wake-up that came too late */
 		if (is_own(own) && (read(own->fd, &count, sizeof(count)) >= 0 || errno == EAGAIN))
 			return own->fd;
 		cm_give_up(own->fd);
-	} else if (own) {
-		close_own(own);
-	} else {
-		own = malloc(sizeof(*own));
 	}
-	if (!own)
-		return -ENOMEM;
 	own->pid = getpid();
 	own->fd = cm_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-	if (own->fd < 0 || fstat(own->fd, &st) || pthread_setspecific(key, own)) {
-		int ret = own->fd < 0 ? -errno : -ENOMEM;
-
-		cm_give_up(own->fd);
-		if (own->fd >= 0)
-			close(own->fd);
-		pthread_setspecific(key, NULL);
-		free(own);
-		return ret;
+	if (own->fd < 0)
+		return -errno;
+	if (!fstat(own->fd, &st)) {
+		own->dev = st.st_dev;
+		own->ino = st.st_ino;
 	}
-	own->dev = st.st_dev;
-	own->ino = st.st_ino;
 	mark(own);
 	return own->fd;
 }
@@ -139,6 +149,7 @@ int rs_thread_fd(void)
 
 void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter)
 {
+	waiter->thread = pthread_getspecific(key);
 	waiter->next = rs->waiters;
 	rs->waiters = waiter;
 }
@@ -162,8 +173,9 @@ void rs_wake(struct rs *rs)
 	if (!rs->waiters)
 		return;
 	state = cm_hold_cancel();
+	/* What has taken the number of a closed one must not be written to. Nobody can wake that thread. */
 	for (waiter = rs->waiters; waiter; waiter = waiter->next)
-		if (write(waiter->fd, &one, sizeof(one)) < 0)
+		if (is_own(waiter->thread) && write(waiter->thread->fd, &one, sizeof(one)) < 0)
 			continue; /* full: it is readable */
 	cm_let_cancel(state);
 }
@@ -296,15 +308,15 @@ int rs_sleep(struct rs *rs, int64_t deadline_ms)
 	const volatile int timeout = sleep_ms(rs, deadline_ms);
 	struct sleep sleep = {.rs = rs};
 	struct pollfd fds[3];
-	int n, ret;
+	int n, own, ret;
 
 	if (!timeout)
 		return -EAGAIN;
-	sleep.waiter.fd = rs_thread_fd();
-	if (sleep.waiter.fd < 0)
-		return sleep.waiter.fd;
+	own = rs_thread_fd();
+	if (own < 0)
+		return own;
 	n = rs_poll_fds(rs, fds);
-	fds[n] = (struct pollfd){.fd = sleep.waiter.fd, .events = POLLIN};
+	fds[n] = (struct pollfd){.fd = own, .events = POLLIN};
 	rs_add_waiter(rs, &sleep.waiter);
 	pthread_mutex_unlock(&rs->lock);
 	pthread_cleanup_push(unlock_cancelled, &sleep);

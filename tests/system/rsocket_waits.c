@@ -7,8 +7,10 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/select.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -447,10 +449,67 @@ static void test_other_files(void)
 	CHECK(!rclose(waited_for));
 }
 
+/* ---- The same while the thread sleeps, and another thread has something to wake it for ---- */
+
+static int asleep_in, number_of_sleeper; /* atomic */
+
+static void *sleep_with_number(void *arg)
+{
+	char data;
+
+	__atomic_store_n(&number_of_sleeper, next_number(), __ATOMIC_SEQ_CST);
+	if (arg)
+		poll_one(asleep_in);
+	else
+		(void)rrecv(asleep_in, &data, 1, 0);
+	return NULL;
+}
+
+static void wake_with_other_file(bool polls, bool as_event)
+{
+	int ends[2], fd, got;
+	uint64_t count = 0;
+	pthread_t thread;
+	struct stat st;
+
+	pair(ends);
+	asleep_in = ends[0];
+	__atomic_store_n(&number_of_sleeper, -1, __ATOMIC_SEQ_CST);
+	CHECK(!pthread_create(&thread, NULL, sleep_with_number, polls ? &ends : NULL));
+	do
+		fd = __atomic_load_n(&number_of_sleeper, __ATOMIC_SEQ_CST);
+	while (fd < 0 || fcntl(fd, F_GETFD) == -1);
+	/* Most likely it sleeps by then. */
+	usleep(50000);
+	CHECK(!syscall(SYS_close, fd));
+	got = as_event ? make_event() : fileno(tmpfile());
+	CHECK(got == fd);
+	CHECK(!rshutdown(ends[0], SHUT_RD));
+	if (as_event) {
+		CHECK(read(fd, &count, sizeof(count)) == sizeof(count));
+		CHECK(count == COUNT);
+	} else {
+		CHECK(!fstat(fd, &st) && st.st_size == 0);
+	}
+	/* What it sleeps for besides */
+	CHECK(rsend(ends[1], "x", 1, 0) == 1);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!close(fd));
+	close_pair(ends);
+}
+
+static void test_woken_number(void)
+{
+	alarm(LONG_MS / 1000);
+	for (int i = 0; i < 4; i++)
+		wake_with_other_file(i & 1, i & 2);
+}
+
 static const struct rsocket_test tests[] = {
 	{"connecting", test_connecting},     {"bound", test_bound},
 	{"timeouts", test_timeouts},	     {"interruption", test_interruption},
 	{"cancellation", test_cancellation}, {"other_files", test_other_files},
+	{"woken_number", test_woken_number}, 
 };
 
 int main(int argc, char **argv)
