@@ -161,6 +161,8 @@ int cm_id_alloc(struct rdma_event_channel *channel, void *context, enum rdma_por
 		int qp_type, struct cm_id **id);
 /* Frees the id without asking the kernel. */
 void cm_id_free(struct cm_id *id);
+/* In a child: frees what it has of the id, which stays its parent's. */
+void cm_id_forget(struct cm_id *id);
 /* An id made in the kernel too; qp_type 0: by the port space. */
 int cm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 		 int qp_type, struct cm_id **id);

@@ -52,6 +52,19 @@ void cm_id_free(struct cm_id *id)
 	cm_let_cancel(state);
 }
 
+void cm_id_forget(struct cm_id *id)
+{
+	cm_map_remove(id);
+	cm_multicast_free_all(id);
+	/* The library's PD is the parent's, too: the child counts its users no more. */
+	if (id->sync)
+		rdma_destroy_event_channel(id->id.channel);
+	free(id->id.route.path_rec);
+	free(id->qp_init_attr);
+	free(id->connect);
+	free(id);
+}
+
 static int type_of(enum rdma_port_space ps)
 {
 	return ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;

@@ -129,6 +129,7 @@ struct rs {
 	bool nonblock;
 	struct rs_options options;
 	struct ds *ds; /* SOCK_DGRAM */
+	pid_t pid;     /* who has made it: a child has copies */
 
 	pthread_mutex_t lock; /* no thread is cancelled while it holds it (cm_hold_cancel()) */
 	int number;	      /* what rs_get() knows it by; -1: nothing */
@@ -249,6 +250,8 @@ uint32_t rs_fit_iomap(uint32_t size);
 struct rs *rs_alloc(int domain, int type, const struct rs_options *options);
 /* It has no number any more, or none yet. */
 void rs_free(struct rs *rs);
+/* The same in a child: frees the copy, and gives no command, so that the parent's connection stays as it is. */
+void rs_forget(struct rs *rs);
 /* A channel that does not block, and a new id on it. */
 int rs_new_channel(struct rs *rs);
 int rs_new_id(struct rs *rs);
@@ -270,9 +273,14 @@ int rs_take_error(struct rs *rs);
 /* Registered memory of its own pages, so that a fork leaves the program's alone. */
 int rs_get_memory(struct ibv_pd *pd, struct rs_memory *memory, size_t size, int access);
 void rs_put_memory(struct rs_memory *memory);
+/* In a child: what it has of it. */
+void rs_forget_memory(struct rs_memory *memory);
+void rs_forget_comp_channel(struct ibv_comp_channel *comp);
 /* Buffers, CQ and QP for rs->id. */
 int rs_setup(struct rs *rs);
 void rs_teardown(struct rs *rs);
+/* In a child: what rs_forget() leaves of them. */
+void rs_forget_queues(struct rs *rs);
 void rs_say_hello(const struct rs *rs, struct rs_hello *hello);
 /* -EPROTO: not a peer for us. */
 int rs_hear_hello(struct rs *rs, const void *data, size_t len);
@@ -364,6 +372,8 @@ bool rs_writable(const struct rs *rs);
 
 int ds_create(struct rs *rs);
 void ds_close(struct rs *rs);
+/* In a child: rs_forget(). */
+void ds_forget(struct rs *rs);
 /* The calls of programs, with the lock. */
 int ds_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len);
 int ds_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len);
@@ -384,5 +394,6 @@ void ds_arm(struct rs *rs);
 uint8_t rs_iomap_scale(uint32_t size);
 uint32_t rs_iomap_unscale(uint8_t scale);
 void rs_iomap_free(struct rs *rs);
+void rs_iomap_forget(struct rs *rs);
 
 #endif

@@ -165,6 +165,7 @@ void ds_map(union ds_addr *addr, int domain);
 /* The QP of the port that an id was resolved to; makes one, which takes the id over (*id is NULL then). */
 int ds_get_qp(struct rs *rs, struct rdma_cm_id **id, struct ds_qp **qp);
 void ds_free_qps(struct rs *rs);
+void ds_forget_qps(struct rs *rs);
 /* Takes completions. True if there were any. */
 bool ds_poll_qp(struct ds_qp *qp);
 int ds_post_receive(struct ds_qp *qp, uint32_t slot);
@@ -180,6 +181,7 @@ static inline uint8_t *ds_slot(const struct ds_qp *qp, uint32_t slot)
  * new one. -EBADF: it has been closed meanwhile. */
 int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **peer);
 void ds_free_peers(struct rs *rs);
+void ds_forget_peers(struct rs *rs);
 /* Sends by UDP from this address of the host, with the number of the QP. */
 ssize_t ds_send_udp(struct rs *rs, const union ds_addr *to, const union ds_addr *source,
 		    const struct ds_qp *qp, uint8_t op, const struct iovec *iov, size_t n);

@@ -38,6 +38,7 @@ struct rs *rs_alloc(int domain, int type, const struct rs_options *options)
 	if (!rs)
 		return NULL;
 	rs->fd = -1;
+	rs->pid = getpid();
 	rs->domain = domain;
 	rs->type = type;
 	rs->options = *options;
@@ -64,6 +65,18 @@ void rs_free(struct rs *rs)
 	rs_teardown(rs);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
+	rdma_destroy_event_channel(rs->channel);
+	free(rs->route);
+	give_memory_back(rs);
+}
+
+void rs_forget(struct rs *rs)
+{
+	if (rs->ds)
+		ds_forget(rs);
+	rs_forget_queues(rs);
+	if (rs->id)
+		cm_id_forget(to_cm_id(rs->id));
 	rdma_destroy_event_channel(rs->channel);
 	free(rs->route);
 	give_memory_back(rs);
@@ -268,32 +281,39 @@ static int say_farewell(struct rs *rs)
 	return await(rs, all_sent, deadline);
 }
 
-/* With the lock: from now on it is nobody else's. Those that sleep in it leave. */
+/* With the lock: from now on it is nobody else's. Those that sleep in it leave. A child has none of them. */
 static void take_out(struct rs *rs)
 {
 	rs_clear(rs);
 	__atomic_store_n(&rs->life, rs->life + 1, __ATOMIC_RELEASE);
-	rs_wake(rs);
+	if (rs->pid == getpid())
+		rs_wake(rs);
 	rs->waiters = NULL;
 }
 
 PUBLIC int rclose(int socket)
 {
 	struct rs *rs = rs_hold(socket);
+	bool own;
 	int state;
 
 	if (!rs)
 		return cm_return(-EBADF);
-	if (rs->state == RS_CONNECTED && say_farewell(rs) == -EBADF) {
+	/* A child that closes what it has inherited says nothing, as with a socket. */
+	own = rs->pid == getpid();
+	if (own && rs->state == RS_CONNECTED && say_farewell(rs) == -EBADF) {
 		pthread_mutex_unlock(&rs->lock);
 		return cm_return(-EBADF);
 	}
 	take_out(rs);
 	state = cm_hold_cancel();
 	pthread_mutex_unlock(&rs->lock);
-	if (rs->state == RS_CONNECTED)
+	if (own && rs->state == RS_CONNECTED)
 		rdma_disconnect(rs->id);
-	rs_free(rs);
+	if (own)
+		rs_free(rs);
+	else
+		rs_forget(rs);
 	rs_ended(socket);
 	cm_let_cancel(state);
 	return 0;

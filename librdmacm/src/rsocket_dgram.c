@@ -45,12 +45,10 @@ static void drop_first(struct ds *ds)
 	free(datagram);
 }
 
-void ds_close(struct rs *rs)
+static void free_rest(struct rs *rs)
 {
 	struct ds *ds = rs->ds;
 
-	ds_free_peers(rs);
-	ds_free_qps(rs);
 	while (ds->first)
 		drop_first(ds);
 	cm_give_up(ds->events);
@@ -61,6 +59,20 @@ void ds_close(struct rs *rs)
 		close(rs->fd);
 	free(ds);
 	rs->ds = NULL;
+}
+
+void ds_close(struct rs *rs)
+{
+	ds_free_peers(rs);
+	ds_free_qps(rs);
+	free_rest(rs);
+}
+
+void ds_forget(struct rs *rs)
+{
+	ds_forget_peers(rs);
+	ds_forget_qps(rs);
+	free_rest(rs);
 }
 
 int ds_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len)

@@ -311,6 +311,16 @@ void ds_free_peers(struct rs *rs)
 	}
 }
 
+void ds_forget_peers(struct rs *rs)
+{
+	struct ds_peer *peer;
+
+	while ((peer = rs->ds->peers)) {
+		rs->ds->peers = peer->next;
+		free(peer);
+	}
+}
+
 /* ---- UDP ---- */
 
 /* The datagram has the source that the peer can resolve, whatever the socket is bound to. */

@@ -77,6 +77,21 @@ void ds_free_qps(struct rs *rs)
 	}
 }
 
+void ds_forget_qps(struct rs *rs)
+{
+	struct ds_qp *qp;
+
+	while ((qp = rs->ds->qps)) {
+		rs->ds->qps = qp->next;
+		rs_forget_comp_channel(qp->comp);
+		rs_forget_memory(&qp->recv_mem);
+		rs_forget_memory(&qp->send_mem);
+		cm_id_forget(to_cm_id(qp->id));
+		free(qp->ready);
+		free(qp);
+	}
+}
+
 static uint32_t slots(uint32_t bytes, uint32_t each, uint32_t most)
 {
 	uint32_t n = bytes / each;

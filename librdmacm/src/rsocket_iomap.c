@@ -39,6 +39,16 @@ void rs_iomap_free(struct rs *rs)
 	}
 }
 
+void rs_iomap_forget(struct rs *rs)
+{
+	struct rs_iomr *iomr;
+
+	while ((iomr = rs->iomrs)) {
+		rs->iomrs = iomr->next;
+		free(iomr);
+	}
+}
+
 /* Waiting for room gives the lock away, so it comes before anything is looked up or changed. */
 static bool publishable(const struct rs *rs)
 {

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "rs.h"
 
@@ -383,6 +384,14 @@ void rs_put_memory(struct rs_memory *memory)
 	memory->at = NULL;
 }
 
+/* The region is the parent's. */
+void rs_forget_memory(struct rs_memory *memory)
+{
+	if (memory->at)
+		munmap(memory->at, memory->size);
+	memory->at = NULL;
+}
+
 static int get_memories(struct rs *rs)
 {
 	size_t head = RS_TARGETS * sizeof(struct rs_buffer) +
@@ -499,6 +508,23 @@ void rs_teardown(struct rs *rs)
 	rs_iomap_free(rs);
 	rs_put_memory(&rs->send_mem);
 	rs_put_memory(&rs->recv_mem);
+}
+
+/* What belongs to libibverbs stays in the child: only commands that end the parent's would free it. */
+void rs_forget_comp_channel(struct ibv_comp_channel *comp)
+{
+	if (!comp)
+		return;
+	cm_give_up(comp->fd);
+	close(comp->fd);
+}
+
+void rs_forget_queues(struct rs *rs)
+{
+	rs_forget_comp_channel(rs->comp);
+	rs_iomap_forget(rs);
+	rs_forget_memory(&rs->send_mem);
+	rs_forget_memory(&rs->recv_mem);
 }
 
 /* ---- The first message ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: rsockets connect and wait as sockets do: poll() and select(), addresses, time-outs, signals, cancelled threads. */
+/* Description: rsockets connect and wait as sockets do: poll() and select(), addresses, time-outs, signals, cancelled threads, children. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -505,11 +506,88 @@ static void test_woken_number(void)
 		wake_with_other_file(i & 1, i & 2);
 }
 
+/* ---- A child that closes what it has inherited ---- */
+
+static void still_works(int ends[2])
+{
+	char data[2];
+
+	for (int i = 0; i < 2; i++) {
+		CHECK(rsend(ends[i], "ab", 2, 0) == 2);
+		CHECK(rrecv(ends[!i], data, 2, MSG_WAITALL) == 2 && !memcmp(data, "ab", 2));
+	}
+}
+
+static void test_child_closes(void)
+{
+	int ends[2], more[2], listening, connecting, one, datagrams[2], status;
+	struct sockaddr_in addr, at;
+	char data;
+	pid_t child;
+
+	alarm(LONG_MS / 1000);
+	wish.iomap = 4;
+	pair(ends);
+	CHECK(riomap(ends[0], more, sizeof(more), PROT_WRITE, 0, -1) != -1);
+	still_works(ends);
+	listening = listener(&addr);
+	connecting = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	FAILS(rconnect(connecting, (struct sockaddr *)&addr, sizeof(addr)), EINPROGRESS);
+	datagrams[0] = bound(SOCK_DGRAM, &at);
+	datagrams[1] = rsocket(AF_INET, SOCK_DGRAM, 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK(rsendto(datagrams[1], "x", 1, 0, (struct sockaddr *)&at, sizeof(at)) == 1);
+		CHECK(rrecv(datagrams[0], &data, 1, 0) == 1);
+	}
+	/* What has not been received yet */
+	CHECK(rsend(ends[0], "ab", 2, 0) == 2);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		int all[] = {ends[0], ends[1], listening, connecting, datagrams[0], datagrams[1]};
+
+		/* Quickly: nobody would take the last message. */
+		alarm(LONG_MS / 1000);
+		for (unsigned int i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+			CHECK(!rclose(all[i]));
+			CHECK(fcntl(all[i], F_GETFD) == -1 && errno == EBADF);
+			FAILS(rclose(all[i]), EBADF);
+		}
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+	CHECK(rrecv(ends[1], &data, 1, 0) == 1 && data == 'a');
+	CHECK(rrecv(ends[1], &data, 1, 0) == 1 && data == 'b');
+	still_works(ends);
+	pair(more);
+	still_works(more);
+	do {
+		struct pollfd fds[2] = {{.fd = listening, .events = POLLIN},
+					{.fd = connecting, .events = POLLOUT}};
+
+		CHECK(rpoll(fds, 2, LONG_MS) > 0);
+		status = fds[0].revents & POLLIN;
+	} while (!status);
+	one = raccept(listening, NULL, NULL);
+	CHECK(one >= 0);
+	CHECK(wait_for(connecting, POLLOUT) == POLLOUT);
+	CHECK(rsendto(datagrams[1], "x", 1, 0, (struct sockaddr *)&at, sizeof(at)) == 1);
+	CHECK(rrecv(datagrams[0], &data, 1, 0) == 1);
+	close_pair(ends);
+	close_pair(more);
+	close_pair(datagrams);
+	CHECK(!rclose(one));
+	CHECK(!rclose(connecting));
+	CHECK(!rclose(listening));
+}
+
 static const struct rsocket_test tests[] = {
 	{"connecting", test_connecting},     {"bound", test_bound},
 	{"timeouts", test_timeouts},	     {"interruption", test_interruption},
 	{"cancellation", test_cancellation}, {"other_files", test_other_files},
 	{"woken_number", test_woken_number}, 
+	{"child_closes", test_child_closes},
 };
 
 int main(int argc, char **argv)
