@@ -19,6 +19,9 @@
 
 #define SOCKET "/var/run/ibacm.sock"
 
+/* What librspreload.so asks librdmacm by (librdmacm/src/kept.h) */
+enum { OPTION_KEPT = 0x10000 };
+
 /* ---- The service ---- */
 
 static struct sockaddr_un service = {.sun_family = AF_UNIX};
@@ -225,6 +228,57 @@ static void test_closed_while_it_waits(void)
 	CHECK(!rclose(rs));
 }
 
+/* ---- The library's socket ---- */
+
+/* The number of a socket to the service that the library has, or -1; *kept: that a program's close() of all must spare it. */
+static int socket_to_service(bool *kept)
+{
+	struct sockaddr_un name;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		socklen_t len = sizeof(name), size = sizeof(int);
+		int next = fd;
+
+		if (getpeername(fd, (struct sockaddr *)&name, &len) || len != service_len ||
+		    memcmp(&name, &service, len))
+			continue;
+		CHECK(!rgetsockopt(-1, SOL_RDMA, OPTION_KEPT, &next, &size));
+		*kept = next == fd;
+		return fd;
+	}
+	return -1;
+}
+
+/* Each question has a socket of its own, which is the library's until it is answered, whatever becomes of the rsocket. */
+static void test_own_socket(void)
+{
+	struct sockaddr_in addr;
+	int rs, other, one;
+	bool kept;
+
+	start_service();
+	rs = listener(&addr);
+	for (int n = 1; n <= 6; n++) {
+		other = begin(&addr, n);
+		CHECK(socket_to_service(&kept) >= 0 && kept);
+		if (n % 2) {
+			CHECK(!rclose(other));
+			CHECK(socket_to_service(&kept) >= 0 && kept);
+			allow(n);
+		} else {
+			allow(n);
+			one = finish(rs, other);
+			CHECK(!rclose(other));
+			CHECK(!rclose(one));
+		}
+		while (socket_to_service(&kept) >= 0)
+			sched_yield();
+	}
+	CHECK(!rclose(rs));
+}
+
+/* ---- Forks ---- */
+
 static void let_go(void)
 {
 	__atomic_store_n(&holds, 0, __ATOMIC_SEQ_CST);
@@ -277,6 +331,7 @@ static const struct rsocket_test tests[] = {
 	{"does_not_block", test_does_not_block},
 	{"closed", test_closed},
 	{"closed_while_it_waits", test_closed_while_it_waits},
+	{"own_socket", test_own_socket},
 	{"fork", test_fork},
 	{"fork_does_not_wait_for_ever", test_fork_does_not_wait_for_ever},
 };
