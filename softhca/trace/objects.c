@@ -3,6 +3,7 @@
  * Stands in front of the verbs for devices, protection domains, memory, CQs, events, addresses and
  * multicast.
  */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -108,6 +109,8 @@ IN_FRONT int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index
 	call_enter(&c);
 	ret = real(context, port, index, pkey);
 	call_returned_errno(&c, ret);
+	if (!ret)
+		call_say(&c, " 0x%04x", ntohs(*pkey));
 	call_end(&c);
 	return ret;
 }

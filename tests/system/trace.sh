@@ -91,7 +91,7 @@ others() {
 	local qp lid
 	trace --libibverbs ours -- "$PROGRAMS/traced" all >"$tmp/out" || return 1
 	read -r qp lid <"$tmp/out"
-	has 'ibv_query_device\(mlx4_0\) = 0 ' && has 'ibv_query_gid\(mlx4_0, 1, 0\) = 0 fe80:0:' && has 'ibv_query_pkey\(mlx4_0, 1, 0\) = 0 <' &&
+	has 'ibv_query_device\(mlx4_0\) = 0 ' && has 'ibv_query_gid\(mlx4_0, 1, 0\) = 0 fe80:0:' && has 'ibv_query_pkey\(mlx4_0, 1, 0\) = 0 0xffff <' &&
 		has 'ibv_resize_cq\(cq [0-9]+, 7\) = 0 <' &&
 		has 'ibv_create_srq\(pd [0-9]+, \{max_wr 3, max_sge 1, srq_limit 0\}\) = srq [0-9]+ <' &&
 		has 'ibv_modify_srq\(srq [0-9]+, \{max_wr 0, max_sge 0, srq_limit 1\}, IBV_SRQ_LIMIT\) = 0 <' &&
