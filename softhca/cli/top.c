@@ -21,7 +21,7 @@ struct options {
 	bool batch;
 };
 
-static double seconds(void)
+double top_seconds(void)
 {
 	struct timespec t;
 
@@ -31,7 +31,7 @@ static double seconds(void)
 
 static const char *instance;
 
-/* See top_screen(). */
+/* Fills in a look. False: after a message. */
 static bool take(struct top_look *look)
 {
 	size_t len;
@@ -41,7 +41,7 @@ static bool take(struct top_look *look)
 	free(text);
 	if (!text)
 		return false;
-	if (root && top_look_init(look, root, seconds()))
+	if (root && top_look_init(look, root, top_seconds()))
 		return true;
 	complain("cannot read what the daemon of \"%s\" says: it is not valid JSON, or memory ran "
 		 "out",
@@ -172,8 +172,9 @@ static int parse(int argc, char **argv, struct options *o)
 				goto no_value;
 			o->sort = value;
 		} else if (take_value("--delay", argc, argv, &i, &value)) {
-			if (!value || !parse_length("--delay", value, 100000000,
-						    UINT64_C(1000000000000), &o->delay_ns))
+			if (!value ||
+			    !parse_length("--delay must be from 100ms to 1000s", value, 100000000,
+					  UINT64_C(1000000000000), &o->delay_ns))
 				goto no_value;
 		} else if (take_value("--count", argc, argv, &i, &value)) {
 			if (!value || !parse_number("--count", value, 1, 1000000000, &o->looks))
@@ -215,7 +216,7 @@ int verb_top(int argc, char **argv)
 	if (o.batch || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
 		return batch(delay, o.looks, o.view, sort);
 #ifdef HAVE_NCURSES
-	return top_screen(take, delay, o.looks, o.view, sort);
+	return top_screen(instance, delay, o.looks, o.view, sort);
 #else
 	complain("this softhca was built without ncurses: add --batch");
 	return EXIT_SELF;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * `softhca top`: what goes over an instance, as rates. A look is what `softhca show --json` prints;
- * two looks make a table (top_table.c), which top.c prints or top_screen.c shows.
+ * two looks make a table (top_table.c), which top.c prints or top_screen.c shows. The latter asks for
+ * each look by top_ask.c.
  */
 #ifndef SOFTHCA_CLI_TOP_H
 #define SOFTHCA_CLI_TOP_H
@@ -9,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #define TOP_WIDTH 80 /* of a line, with its newline */
 
@@ -72,12 +74,35 @@ void top_summary(const struct top_look *before, const struct top_look *after, ch
 bool top_drill(const struct top_table *t, const struct top_row *row, enum top_view *view,
 	       struct top_filter *filter);
 
+/* A clock that only goes forward. */
+double top_seconds(void);
+
 /*
  * Shows tables on the terminal until the person quits or `looks` tables have been shown (0: no
- * bound). take() fills in a look, or returns false after a message on standard error. Returns the
- * exit status.
+ * bound). Returns the exit status.
  */
-int top_screen(bool (*take)(struct top_look *look), double delay, unsigned long looks,
-	       enum top_view view, unsigned int sort);
+int top_screen(const char *instance, double delay, unsigned long looks, enum top_view view,
+	       unsigned int sort);
+
+/* ---- top_ask.c ---- */
+
+/* A look that a process has been started to ask the daemon for. */
+struct top_question {
+	pid_t pid;
+	int fd;	      /* can be read when the answer comes */
+	double began; /* by top_seconds() */
+	char *text;   /* what has come so far */
+	size_t len, room;
+};
+
+enum top_answer { TOP_WAITING, TOP_ANSWERED, TOP_FAILED };
+
+/* False: after a message. */
+bool top_ask(struct top_question *q, const char *instance);
+bool top_asking(const struct top_question *q);
+/* Fills in the look if the answer has come, and does not wait for it. Failed: after a message. */
+enum top_answer top_hear(struct top_question *q, const char *instance, struct top_look *look);
+/* The answer is not wanted any more, or has come. */
+void top_forget(struct top_question *q);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* `softhca top` on a terminal: the table, the keys, and what they do. See top.h. */
 #include <ncurses.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "softhca.h"
@@ -15,6 +15,7 @@
 #define HEAD	    3	/* lines above the rows */
 #define FIRST_DELAY 0.3 /* seconds to the first table */
 #define DEPTH	    3	/* rows that were entered, one in the other */
+#define SILENCE	    1.0 /* seconds without an answer after which the screen says so */
 
 struct place {
 	enum top_view view;
@@ -32,7 +33,10 @@ struct screen {
 	struct top_table table;
 	size_t chosen, first; /* rows: that of the cursor, the topmost on the screen */
 	bool help, held;
-	bool no_memory; /* a table did not fit */
+	bool failed; /* there was a message */
+	const char *instance;
+	struct top_question question;
+	bool silent; /* the screen says that no answer comes */
 };
 
 static volatile sig_atomic_t ended;
@@ -41,14 +45,6 @@ static void on_signal(int number)
 {
 	(void)number;
 	ended = 1;
-}
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 /* ---- the table ---- */
@@ -173,8 +169,9 @@ static void draw(struct screen *s)
 	erase();
 	top_summary(&s->before, &s->after, line);
 	mvaddnstr(0, 0, line, COLS);
-	mvprintw(1, 0, "%s %s%s  (h: help, q: quit)", top_view_name(s->at.view), s->at.filter.title,
-		 s->held ? "  [held]" : "");
+	mvprintw(1, 0, "%s %s%s%s  (h: help, q: quit)", top_view_name(s->at.view),
+		 s->at.filter.title, s->held ? "  [held]" : "",
+		 s->silent ? "  [the daemon does not answer]" : "");
 	draw_heading(s);
 	if (s->help)
 		draw_help();
@@ -258,66 +255,123 @@ static bool on_key(struct screen *s, int key)
 	return true;
 }
 
-/* Takes keys until the time has come. False: the person quits, or a signal came. */
-static bool keys_until(struct screen *s, double end)
+static bool fails(struct screen *s, const char *message)
 {
-	for (;;) {
-		double left = end - seconds();
-		int key;
+	if (message)
+		complain("%s", message);
+	s->failed = true;
+	return false;
+}
 
-		if (left <= 0 && !s->held)
-			return true;
+/* Before the first table there is nothing that keys could change. False: as on_key(). */
+static bool take_key(struct screen *s, int key)
+{
+	if (!s->after.root)
+		return key != 'q';
+	if (!on_key(s, key))
+		return false;
+	if (!make_table(s))
+		return fails(s, "memory ran out");
+	draw(s);
+	return true;
+}
+
+/* Says once that the daemon is silent. */
+static void tell_silence(struct screen *s)
+{
+	if (s->silent || !top_asking(&s->question) || top_seconds() - s->question.began < SILENCE)
+		return;
+	s->silent = true;
+	if (s->after.root) {
+		draw(s);
+		return;
+	}
+	mvprintw(0, 0, "softhca top: the daemon of %s does not answer  (q: quit)", s->instance);
+	refresh();
+}
+
+/* Waits for a key, for the answer, or for so many seconds, but for no more than 0.2. */
+static void wait_for_either(const struct screen *s, double left)
+{
+	struct pollfd either[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+				  {.fd = s->held ? -1 : s->question.fd, .events = POLLIN}};
+
+	/* A signal may come before poll(): so that does not wait for long. */
+	poll(either, 2, left > 0.2 ? 200 : (int)(left * 1000) + 1);
+}
+
+/*
+ * Takes keys until the time has come. Then, if there is a look to fill in, asks for it, and takes keys until
+ * the daemon has answered. While the table is held nobody asks, and an answer waits. False: the person quits, a
+ * signal came, or there was a message.
+ */
+static bool keys_until(struct screen *s, double next, struct top_look *now)
+{
+	timeout(0);
+	for (;;) {
+		double left = next - top_seconds();
+		int key = getch();
+
 		if (ended)
 			return false;
-		/* A signal may come before getch(): so it does not wait for long. */
-		timeout(s->held || left > 0.2 ? 200 : (int)(left * 1000) + 1);
-		key = getch();
-		if (key == ERR)
+		if (key != ERR) {
+			if (!take_key(s, key))
+				return false;
 			continue;
-		if (!on_key(s, key))
-			return false;
-		if (!make_table(s)) {
-			s->no_memory = true;
-			return false;
 		}
-		draw(s);
+		if (!s->held && top_asking(&s->question)) {
+			switch (top_hear(&s->question, s->instance, now)) {
+			case TOP_ANSWERED:
+				s->silent = false;
+				return true;
+			case TOP_FAILED:
+				return fails(s, NULL);
+			case TOP_WAITING:
+				tell_silence(s);
+			}
+		} else if (!s->held && left <= 0) {
+			if (!now)
+				return true;
+			if (!top_ask(&s->question, s->instance))
+				return fails(s, NULL);
+		}
+		wait_for_either(s, s->held || left <= 0 ? 1 : left);
 	}
 }
 
 /* ---- the whole ---- */
 
-static int no_memory(void)
+/* The first look makes no table: rates take two. The last table is shown for as long as the others. */
+static void show(struct screen *s, double delay, unsigned long looks)
 {
-	complain("memory ran out");
-	return EXIT_SELF;
-}
-
-static int show(struct screen *s, bool (*take)(struct top_look *look), double delay,
-		unsigned long looks)
-{
-	double next = seconds() + (delay < FIRST_DELAY ? delay : FIRST_DELAY);
+	double next =
+		s->before.root ? top_seconds() + (delay < FIRST_DELAY ? delay : FIRST_DELAY) : 0;
 
 	mvaddstr(0, 0, "softhca top: looking ...");
 	refresh();
-	for (unsigned long i = 0;;) {
+	for (unsigned long tables = 0;;) {
+		bool last = looks && tables == looks;
 		struct top_look now;
 
-		if (i ? !keys_until(s, next) : (napms((int)((next - seconds()) * 1000)), ended))
-			return s->no_memory ? no_memory() : 0;
-		if (looks && i == looks)
-			return 0;
-		if (!take(&now))
-			return EXIT_SELF;
+		if (!keys_until(s, next, last ? NULL : &now) || last)
+			return;
+		next = top_seconds() + delay;
+		if (!s->before.root) {
+			s->before = now;
+			next = top_seconds() + (delay < FIRST_DELAY ? delay : FIRST_DELAY);
+			continue;
+		}
 		if (s->after.root) {
 			top_look_drop(&s->before);
 			s->before = s->after;
 		}
 		s->after = now;
-		next = seconds() + delay;
-		if (!make_table(s))
-			return no_memory();
+		if (!make_table(s)) {
+			fails(s, "memory ran out");
+			return;
+		}
 		draw(s);
-		i++;
+		tables++;
 	}
 }
 
@@ -354,36 +408,54 @@ static void release_errors(int saved, int file)
 		close(file);
 }
 
-int top_screen(bool (*take)(struct top_look *look), double delay, unsigned long looks,
-	       enum top_view view, unsigned int sort)
+/* Asks for the first look. An instance that is not there is told before there is a screen. */
+static bool first_look(struct screen *s)
 {
-	const struct sigaction end = {.sa_handler = on_signal};
-	struct screen s = {.at = {.view = view, .sort = sort}};
-	int status, saved, file;
-	SCREEN *terminal;
+	struct pollfd answer = {.events = POLLIN};
 
-	if (!take(&s.before))
-		return EXIT_SELF;
-	terminal = newterm(NULL, stdout, stdin);
+	if (!top_ask(&s->question, s->instance))
+		return false;
+	answer.fd = s->question.fd;
+	poll(&answer, 1, (int)(FIRST_DELAY * 1000));
+	return top_hear(&s->question, s->instance, &s->before) != TOP_FAILED;
+}
+
+static void on_terminal(struct screen *s, double delay, unsigned long looks)
+{
+	SCREEN *terminal = newterm(NULL, stdout, stdin);
+
 	if (!terminal) {
-		complain("cannot use this terminal: set TERM to one that this machine knows, or "
+		fails(s, "cannot use this terminal: set TERM to one that this machine knows, or "
 			 "add --batch");
-		top_look_drop(&s.before);
-		return EXIT_SELF;
+		return;
 	}
-	sigaction(SIGINT, &end, NULL);
-	sigaction(SIGTERM, &end, NULL);
-	saved = hold_errors(&file);
 	cbreak();
 	noecho();
 	keypad(stdscr, TRUE);
 	curs_set(0);
-	status = show(&s, take, delay, looks);
+	show(s, delay, looks);
 	endwin();
 	delscreen(terminal);
+}
+
+int top_screen(const char *instance, double delay, unsigned long looks, enum top_view view,
+	       unsigned int sort)
+{
+	const struct sigaction end = {.sa_handler = on_signal};
+	struct screen s = {.at = {.view = view, .sort = sort}, .instance = instance};
+	int saved, file;
+
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	saved = hold_errors(&file);
+	if (first_look(&s))
+		on_terminal(&s, delay, looks);
+	else
+		s.failed = true;
 	release_errors(saved, file);
+	top_forget(&s.question);
 	top_look_drop(&s.before);
 	top_look_drop(&s.after);
 	top_table_drop(&s.table);
-	return status;
+	return s.failed ? EXIT_SELF : 0;
 }

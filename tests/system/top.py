@@ -118,6 +118,30 @@ ok("shows the last rows, too", top.until(lambda l: pids(l) == processes[2:]))
 top.type(b"q")
 ok("the key q ends it with 0", top.status() == 0)
 
+# The screen says so where the daemon does not answer, and keys work all the same.
+with open(os.environ["SOFTHCA_DIR"] + "/softhca/" + instance + "/pid") as file:
+    daemon = int(file.read())
+def quits(top):
+    """The message is of a top that waits for the answer: it comes after 10 seconds."""
+    top.type(b"q")
+    return top.status() == 0 and b"did not answer" not in top.all
+top = Top()
+top.until(view("processes"))
+os.kill(daemon, signal.SIGSTOP)
+ok("a stopped daemon is told", top.until(lambda l: "[the daemon does not answer]" in l[1]))
+top.type(b"o")
+ok("keys work meanwhile", top.until(lambda l: l[1].startswith("ports") and "mlx4_0:1" in l[3]))
+ok("and q ends it", quits(top))
+top = Top()
+ok("one that was stopped before is told", top.until(lambda l: "the daemon of %s does not answer" % instance in l[0]))
+ok("and q ends that", quits(top))
+top = Top()
+top.until(lambda l: "does not answer" in l[0])
+os.kill(daemon, signal.SIGCONT)
+ok("it goes on with the daemon", top.until(view("processes")))
+top.type(b"q")
+ok("and ends", top.status() == 0)
+
 top = Top("--count", "2", "--view", "hcas")
 ok("--count ends it", top.until(view("hcas")) and top.status() == 0)
 # Of the terminals' ways to give the screen back, that of xterm, which pyte does not draw well.
@@ -132,5 +156,5 @@ top = Top(term="xterm")
 top.until(lambda l: b"PID" in top.all)
 os.system("%s stop %s" % (softhca, instance))
 ok("an instance that ends is a failure", top.status() == 125)
-ok("whose message comes after the screen", instance.encode() in top.all.split(b"\x1b[?1049l")[-1] or print(top.all[-400:]))
+ok("whose message comes after the screen", b"softhca: " in top.all.split(b"\x1b[?1049l")[-1] or print(top.all[-400:]))
 print("1..%d" % tests)

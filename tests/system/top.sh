@@ -46,7 +46,7 @@ wrong() { says "$@"; [ "$status" -eq 2 ]; }
 ok "no name" wrong 'needs the name of an instance' "$SOFTHCA" top
 ok "an unknown view" wrong 'there is no view "switches": choose processes' "$SOFTHCA" top --view switches lab
 ok "an unknown column" wrong 'has no column "LID": choose one of "PID", "COMMAND"' "$SOFTHCA" top --sort LID lab
-ok "a delay without unit" wrong 'with its unit' "$SOFTHCA" top --delay 1 lab
+ok "a delay without unit" wrong '--delay must be from 100ms to 1000s, with its unit (us, ms, s), not "1"' "$SOFTHCA" top --delay 1 lab
 ok "an option without its value" wrong 'option --count needs a value' "$SOFTHCA" top lab --count
 absent() { says 'no instance "nobody"' "$SOFTHCA" top nobody; [ "$status" -eq 125 ]; }
 ok "an instance that does not run" absent
