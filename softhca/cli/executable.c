@@ -79,17 +79,24 @@ static const char *string_of(const struct elf *elf, ElfW(Sxword) tag)
 	return where ? string(elf, where->d_un.d_val) : NULL;
 }
 
+/* The head of this program. */
+static bool own_head(ElfW(Ehdr) * own)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	bool have_own = fd >= 0 && read(fd, own, sizeof(*own)) == (ssize_t)sizeof(*own);
+
+	if (fd >= 0)
+		close(fd);
+	return have_own;
+}
+
 /* Does the file have the magic number, class, byte order and machine of this program? */
 static bool known(const struct elf *elf)
 {
 	const ElfW(Ehdr) *head = (const void *)elf->map;
 	ElfW(Ehdr) own;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	bool have_own = fd >= 0 && read(fd, &own, sizeof(own)) == (ssize_t)sizeof(own);
 
-	if (fd >= 0)
-		close(fd);
-	return have_own && elf->size >= sizeof(*head) &&
+	return own_head(&own) && elf->size >= sizeof(*head) &&
 	       !memcmp(head->e_ident, own.e_ident, EI_VERSION) &&
 	       head->e_machine == own.e_machine && head->e_phentsize == sizeof(ElfW(Phdr));
 }
@@ -125,7 +132,7 @@ static int find_tables(struct elf *elf)
 	return 0;
 }
 
-int elf_open(struct elf *elf, const char *path)
+static int map_file(struct elf *elf, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
 	struct stat st;
@@ -146,6 +153,15 @@ int elf_open(struct elf *elf, const char *path)
 		return err;
 	elf->map = map;
 	elf->size = (size_t)st.st_size;
+	return 0;
+}
+
+int elf_open(struct elf *elf, const char *path)
+{
+	int err = map_file(elf, path);
+
+	if (err)
+		return err;
 	err = find_tables(elf);
 	if (err)
 		elf_close(elf);
@@ -284,4 +300,45 @@ bool elf_each_symbol(const struct elf *elf, const char *library,
 			return false;
 	}
 	return true;
+}
+
+/* The paths of device files and those of sysfs have it. The name of a kind of network, as in ip(8), has no slash. */
+static bool looks_for_hca(const struct elf *elf)
+{
+	return memmem(elf->map, elf->size, "/infiniband", strlen("/infiniband")) != NULL;
+}
+
+static bool has_loader(const struct elf *elf)
+{
+	const ElfW(Phdr) * segment;
+	size_t n;
+
+	segment = segments(elf, &n);
+	for (size_t i = 0; segment && i < n; i++)
+		if (segment[i].p_type == PT_INTERP)
+			return true;
+	return !segment;
+}
+
+enum elf_reach elf_reach(const char *path)
+{
+	enum elf_reach reach = ELF_REACHED;
+	const ElfW(Ehdr) * head;
+	ElfW(Ehdr) own;
+	struct elf elf;
+
+	if (map_file(&elf, path))
+		return ELF_REACHED;
+	head = (const void *)elf.map;
+	/* What is read here lies in the same places in heads of both classes. */
+	if (elf.size < sizeof(*head) || memcmp(head->e_ident, ELFMAG, SELFMAG) || !own_head(&own))
+		reach = ELF_REACHED;
+	else if (own.e_ident[EI_CLASS] == ELFCLASS64 && head->e_ident[EI_CLASS] == ELFCLASS32)
+		reach = ELF_32;
+	else if (!known(&elf))
+		reach = ELF_MACHINE;
+	else if (!has_loader(&elf) && looks_for_hca(&elf))
+		reach = ELF_STATIC;
+	elf_close(&elf);
+	return reach;
 }

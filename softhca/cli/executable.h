@@ -33,4 +33,14 @@ bool elf_needs(const struct elf *elf, const char *library);
 bool elf_each_symbol(const struct elf *elf, const char *library,
 		     bool (*each)(void *arg, const char *symbol, const char *version), void *arg);
 
+/* Why the loader does not preload softhca's library into a program. */
+enum elf_reach {
+	ELF_REACHED, /* it does, or the file is no executable, such as a script */
+	ELF_STATIC, /* no loader runs for it; it has the words of a program that looks for an HCA */
+	ELF_32,	    /* it is of 32 bits, and this softhca of 64 */
+	ELF_MACHINE, /* it is of another machine */
+};
+
+enum elf_reach elf_reach(const char *path);
+
 #endif

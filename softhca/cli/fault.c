@@ -236,7 +236,7 @@ static int parse_words(int argc, char **argv, const char *word[], int room,
 	return n;
 }
 
-static bool parse_kind(const char *text, uint32_t *kind)
+static bool find_kind(const char *text, uint32_t *kind)
 {
 	static const char *const kinds[SH_FAULT_KINDS + 1] = {
 		[SH_FAULT_DROP] = "drop",	    [SH_FAULT_DELAY] = "delay",
@@ -251,6 +251,30 @@ static bool parse_kind(const char *text, uint32_t *kind)
 			*kind = i < SH_FAULT_KINDS ? i : SH_FAULT_CM_DROP;
 			return true;
 		}
+	return false;
+}
+
+/* Does the word say what is to happen? An instance may have such a name, but hardly ever has. */
+static bool is_what(const char *word)
+{
+	uint32_t kind;
+
+	return find_kind(word, &kind) || !strcmp(word, "off") || !strcmp(word, "clear") ||
+	       !strcmp(word, "seed");
+}
+
+static int no_instance(const char *first)
+{
+	complain("which instance? Its name stands in front of \"%s\": softhca fault NAME %s ...; "
+		 "softhca show lists those that run",
+		 first, first);
+	return EXIT_USAGE;
+}
+
+static bool parse_kind(const char *text, uint32_t *kind)
+{
+	if (find_kind(text, kind))
+		return true;
 	complain("unknown fault \"%s\": packets can be dropped (drop), delayed (delay, jitter, "
 		 "rate), "
 		 "put out of order (reorder), duplicated (duplicate) or corrupted (corrupt), hosts "
@@ -285,7 +309,11 @@ int verb_fault(int argc, char **argv)
 	if (n < -1)
 		return EXIT_USAGE;
 	if (n < 0)
-		return usage(EXIT_USAGE, "which instance? softhca show lists those that run");
+		return usage(EXIT_USAGE, "which instance? Its name is the first word: softhca "
+					 "fault NAME drop 5%; softhca show lists those that run");
+	/* It reads on as the name only if what follows says what is to happen. */
+	if (is_what(words[0]) && (n == 0 || !is_what(word[0])))
+		return no_instance(words[0]);
 	if (n == 1 && (!strcmp(word[0], "off") || !strcmp(word[0], "clear"))) {
 		if (msg.seeded) {
 			complain("leave --seed out: it is for a fault that you set, and %s ends "

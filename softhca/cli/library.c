@@ -226,6 +226,33 @@ static bool ask_child(bool (*question)(const struct elf *, const char *, const s
 	return pid > 0 && status == 0;
 }
 
+void tell_unreached(const char *command)
+{
+	static const char *const why[] = {
+		[ELF_STATIC] =
+			"it is linked statically, so no loader runs that could put softhca's "
+			"library into it: link it dynamically, or run it where there is an HCA",
+		[ELF_32] = "it is a program of 32 bits, into which the loader cannot put softhca's "
+			   "library of 64: build it for 64 bits, or run it where there is an HCA",
+		[ELF_MACHINE] =
+			"it is a program for another machine, into which no loader can put "
+			"softhca's library: build it for this one, or run it where there is an HCA",
+	};
+	char path[PATH_MAX];
+	int status = 0;
+	pid_t pid = fork();
+
+	/* In a child, since the file may be cut off while it is read. */
+	if (pid == 0)
+		_exit(find_command(command, path) ? (int)elf_reach(path) : ELF_REACHED);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) == ELF_REACHED)
+		return;
+	complain("%s sees no device: %s. What it starts sees one", command,
+		 why[WEXITSTATUS(status)]);
+}
+
 static bool wants_ours(const char *command, const struct ours *ours)
 {
 	return ask_child(theirs_lack, command, ours) && ask_child(ours_serve, command, ours);

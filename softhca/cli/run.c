@@ -503,6 +503,7 @@ int run_command(int argc, char **argv)
 			end_own(dir);
 		return EXIT_SELF;
 	}
+	tell_unreached(argv[word]);
 	/*
 	 * Orphans of the command become children of this process, which tells whether any are left.
 	 */

@@ -69,6 +69,22 @@ static int show_one(const char *instance, bool json)
 }
 
 /*
+ * Tells what the daemon of an instance has left. One that ends removes it itself, and holds the lock until then.
+ */
+static void tell_left(const char *name, const char *dir)
+{
+	char lock[PATH_MAX + 8];
+
+	snprintf(lock, sizeof(lock), "%s/lock", dir);
+	if (sh_instance_alive(dir) || access(lock, F_OK))
+		return;
+	complain("%s is left of the instance \"%s\", whose daemon, process %ld, was killed: "
+		 "softhca start %s starts it again; any softhca run or start removes what is left, "
+		 "once no program uses it",
+		 dir, name, daemon_pid(dir), name);
+}
+
+/*
  * {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL. Sets *failed if the
  * instance should answer and does not.
  */
@@ -85,6 +101,8 @@ static json_t *describe(const char *place, const char *name, bool *failed)
 		complain_silence(name, path);
 		*failed = true;
 	}
+	if (control == -ENOENT || control == -ECONNREFUSED)
+		tell_left(name, path);
 	if (control < 0)
 		return NULL;
 	close(control);

@@ -106,6 +106,9 @@ int prepend(const char *name, const char *first, char separator);
  */
 int choose_library(enum library choice, const char *command, const char *shim);
 
+/* Tells why the command sees no device, if that can be told from its file. */
+void tell_unreached(const char *command);
+
 /* The path of the libibverbs that belongs to this softhca. False: there is no such file. */
 bool own_library(const char *shim, char path[PATH_MAX]);
 

@@ -73,12 +73,47 @@ ok "without it, each place, and why one is passed over" in_each_place
 killed() {
 	"$SOFTHCA" start dead >/dev/null || return 1
 	kill -KILL "$(cat "$SOFTHCA_DIR/softhca/dead/pid")"
-	until_true flock -n "$SOFTHCA_DIR/softhca/dead/lock" true && absent dead "no instance \"dead\" runs: that in $SOFTHCA_DIR/softhca/dead has ended (" &&
-		absent "$SOFTHCA_DIR/softhca/dead" "that in $SOFTHCA_DIR/softhca/dead has ended (" && "$SOFTHCA" run -- true
+	until_true flock -n "$SOFTHCA_DIR/softhca/dead/lock" true || return 1
+	"$SOFTHCA" show >"$tmp/out" 2>"$tmp/err" && grep -q '^No instance runs' "$tmp/out" && once &&
+		says "^softhca: $SOFTHCA_DIR/softhca/dead is left of the instance \"dead\", whose daemon, process [0-9]*, was killed: softhca start dead starts it again; any softhca run or start removes" || return 1
+	absent dead "no instance \"dead\" runs: that in $SOFTHCA_DIR/softhca/dead has ended (" &&
+		absent "$SOFTHCA_DIR/softhca/dead" "that in $SOFTHCA_DIR/softhca/dead has ended (" && "$SOFTHCA" run -- true &&
+		"$SOFTHCA" show >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
 }
 ok "one whose daemon was killed has ended" killed
 no_path() { absent "$tmp/nowhere" "no instance runs in $tmp/nowhere (No such file or directory)" && absent "$tmp" "no instance runs in $tmp ("; }
 ok "a directory that is no instance's" no_path
+
+# ---- programs that the loader does not put the preloaded library into ----
+
+printf '%s\n' 'int main(void) { return 0; }' >"$tmp/idle.c"
+printf '%s\n' '#include <fcntl.h>' 'int main(void) { return open("/dev/infiniband/uverbs0", O_RDWR) >= 0; }' >"$tmp/opens.c"
+# unreached PROGRAM WORDS: it sees no device, and one line says why. It runs all the same.
+unreached() {
+	"$SOFTHCA" run -- "$1" >"$tmp/out" 2>"$tmp/err"
+	says "^softhca: $1 sees no device: $2.*What it starts sees one$" && [ "$(grep -c 'sees no device' "$tmp/err")" -eq 1 ]
+}
+quiet() { "$SOFTHCA" run -- "$1" >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }; }
+# shellcheck disable=SC2086 # words: $CC
+if $CC -static -o "$tmp/static" "$tmp/opens.c" 2>/dev/null && $CC -static -o "$tmp/idle" "$tmp/idle.c"; then
+	ok "a static program that looks for a device" unreached "$tmp/static" 'it is linked statically, so no loader runs that could put .*: link it dynamically'
+	ok "one that looks for none says nothing" quiet "$tmp/idle"
+else
+	skip "static programs" "install libc6-dev: the compiler makes none"
+fi
+dynamic() { $CC -o "$tmp/dynamic" "$tmp/opens.c" && ! "$SOFTHCA" run -- "$tmp/dynamic" >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ]; }
+ok "nor does a dynamic one" dynamic
+# It need not run here: only its file is looked at.
+thirty_two() {
+	printf '%s\n' 'void _start(void) { __asm__ volatile("int $0x80" : : "a"(1), "b"(0)); }' >"$tmp/32.c"
+	# shellcheck disable=SC2086 # words: $CC
+	$CC -m32 -fno-pic -nostdlib -static -o "$tmp/32" "$tmp/32.c" || return 1
+	unreached "$tmp/32" 'it is a program of 32 bits, into which the loader cannot put .*: build it for 64 bits'
+}
+case $(uname -m) in
+x86_64)	ok "a program of 32 bits" thirty_two ;;
+*)	skip "a program of 32 bits" "only for x86-64" ;;
+esac
 
 # A program of a stopped instance gets the event before its calls fail.
 fatal() {
@@ -169,7 +204,11 @@ ok "port of no host" wrong 2 '--host needs the number' port lab --host
 ok "port without a change" wrong 2 'what is to happen to the port?' port lab mlx4_0:1
 ok "the same on a host" wrong 2 'what is to happen to the port?' port lab --host 0 mlx4_0:1
 ok "a change without its value" wrong 2 'the change pkey takes 2 values, not 1' port lab mlx4_0:1 pkey 1
-ok "fault without anything" wrong 2 'which instance?' fault
+ok "fault without anything" wrong 2 'which instance? Its name is the first word: softhca fault NAME drop 5%; softhca show lists' fault
+ok "fault without the name" wrong 2 'which instance? Its name stands in front of "drop": softhca fault NAME drop ...; softhca show lists' fault drop 5%
+ok "off without it" wrong 2 'which instance? Its name stands in front of "off"' fault off
+ok "a kind with options, without it" wrong 2 'which instance? Its name stands in front of "delay"' fault --from host0 delay 1% 2ms
+ok "an instance that has the name of a kind" wrong 125 'no instance "drop" of user' fault drop drop 5%
 ok "fault without a kind" wrong 2 'what is to happen to packets?' fault lab
 ok "fault without a rate" wrong 2 'how many packets?' fault lab drop
 ok "fault of no kind" wrong 2 'unknown fault "lose"' fault lab lose
