@@ -158,7 +158,8 @@ struct sh_qp {
 		__attribute__((aligned(64))); /* receives of one segment, as the queue has them */
 	struct sh_txn txn;
 
-	uint32_t atomic_psn[SH_QP_ATOMICS]; /* PSN + 1 */
+	/* The newest atomic operations and READs: PSN + 1, with a bit for READs (transport/responder_rdma.c). */
+	uint32_t atomic_psn[SH_QP_ATOMICS];
 	uint64_t atomic_result[SH_QP_ATOMICS];
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct sh_qp) == 1024, "a QP context and its log");

@@ -383,7 +383,7 @@ static void duplicate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	}
 	if (behind >= p->npackets) {
-		sh_aeth(resp, sh_psn_add(qp->e_psn, SH_PSN_MASK), SH_AETH_ACK, qp->msn);
+		sh_aeth(resp, sh_ack_psn(qp, sh_psn_after(p)), SH_AETH_ACK, qp->msn);
 		return;
 	}
 	rest = *p;

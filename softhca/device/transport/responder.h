@@ -40,6 +40,13 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		       const struct sh_packet *p, struct sh_packet *resp, bool duplicate);
 
+/*
+ * What an ACK may name for a duplicate SEND or WRITE that ends before PSN `after`: the newest PSN that was executed, but none
+ * from the first READ or atomic operation behind the duplicate on, whose answer the requester may be waiting for. Linux's
+ * Soft-RoCE takes an ACK with that PSN for the answer: a READ succeeds, and its buffer has no data.
+ */
+uint32_t sh_ack_psn(const struct sh_qp *qp, uint32_t after);
+
 /* The AETH of a response. */
 static inline void sh_aeth(struct sh_packet *resp, uint32_t psn, uint8_t syndrome, uint32_t msn)
 {

@@ -53,6 +53,35 @@ static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, str
 		    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 }
 
+/*
+ * In the list of atomic operations, whose length limits READs, too. With the bit no number is that of an atomic
+ * operation. Without a transaction: a READ that is listed, and was not executed, is ahead of the expected PSN, and
+ * sh_ack_psn() looks at none of these.
+ */
+#define IS_READ 0x80000000u
+
+static void list_read(struct sh_qp *qp, uint32_t psn)
+{
+	uint32_t head = qp->atomic_head;
+
+	__atomic_store_n(&qp->atomic_psn[head % SH_QP_ATOMICS], (psn + 1) | IS_READ, __ATOMIC_RELAXED);
+	__atomic_store_n(&qp->atomic_head, head + 1, __ATOMIC_RELAXED);
+}
+
+uint32_t sh_ack_psn(const struct sh_qp *qp, uint32_t after)
+{
+	int32_t upto = sh_psn_diff(qp->e_psn, after);
+
+	for (uint32_t slot = 0; slot < SH_QP_ATOMICS; slot++) {
+		uint32_t listed = qp->atomic_psn[slot] & ~IS_READ;
+		int32_t ahead = sh_psn_diff(listed - 1, after);
+
+		if (listed && ahead >= 0 && ahead < upto)
+			upto = ahead;
+	}
+	return sh_psn_add(after, (uint32_t)upto - 1);
+}
+
 uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg,
 			bool duplicate)
@@ -64,8 +93,10 @@ uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 		return SH_AETH_NAK_REQ;
 	if (place.len && sh_mr_locate(dev, hca, pdn, SH_REMOTE_READ, &place, resp_seg, &ctx))
 		return SH_AETH_NAK_ACCESS;
-	if (!duplicate)
+	if (!duplicate) {
+		list_read(qp, p->psn);
 		sh_step_psn(qp, 1, sh_psn_add(p->psn, npackets));
+	}
 	sh_aeth(resp, p->psn, SH_AETH_ACK, qp->msn);
 	SH_COUNT_XMIT(hca, qp->port, npackets, p->dmalen);
 	SH_COUNT_QP(qp, long_xmit_data, p->dmalen);
