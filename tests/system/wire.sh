@@ -46,6 +46,7 @@ ok "rc: every operation, contents, a late receive, a wrong key" ours across "$PR
 
 ok "uc: WRITEs with and without immediate data" ours across "$PROGRAMS/wire_peers" uc
 ok "ud: with and without immediate data" ours across "$PROGRAMS/wire_peers" ud
+ok "rc: a QP that is destroyed right after its last messages" ours across "$PROGRAMS/wire_peers" last
 
 # A capture has every packet that the socket has sent, and every one that it has received.
 counted() {

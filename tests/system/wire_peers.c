@@ -4,8 +4,8 @@
  * processes in two instances, which agree over TCP and then do every operation of RC between them,
  * with their contents verified:
  *
- *	wire_peers all|lossy|killed|old|new|soak|outlives|left|uc|ud -p PORT		waits for the other one
- *	wire_peers all|lossy|killed|old|new|soak|outlives|left|uc|ud -p PORT ADDRESS	connects, and does the work
+ *	wire_peers all|lossy|killed|old|new|soak|outlives|left|last|uc|ud -p PORT		waits for the other one
+ *	wire_peers all|lossy|killed|old|new|soak|outlives|left|last|uc|ud -p PORT ADDRESS	connects, and does the work
  *
  * With the index of a GID in the environment variable GID_INDEX, the process names its port by that GID
  * alone, as peers without LIDs do. DEVICE: the name of the device, else the first.
@@ -23,6 +23,8 @@
  *
  * left: the same with daemons and what sends for them. The second process gets a completion for each
  * request: those that are on their way then, or that it posts until the first one fails, and those on another QP after that.
+ *
+ * last: the second process sends more than a window holds, destroys its QP at once, and ends.
  *
  * uc: WRITEs over UC, with and without immediate data. ud: datagrams with and without it. A wire that
  * loses packets would lose some of these for good.
@@ -591,6 +593,33 @@ static void is_left(struct ibv_qp *first, struct ibv_qp *second)
 	all_end(2, false);
 }
 
+#define LAST	  5 /* messages */
+#define LAST_SIZE 20001
+#define LAST_ROOM ((size_t)32768)
+
+static void last_passive(void)
+{
+	for (int i = 0; i < LAST; i++)
+		post_receive(HALF + (size_t)i * LAST_ROOM, LAST_ROOM);
+	say();
+	for (int i = 0; i < LAST; i++) {
+		struct ibv_wc wc = completion();
+
+		NEED(!wc.status && wc.byte_len == LAST_SIZE);
+		memmove(buf + HALF, buf + HALF + (size_t)i * LAST_ROOM, LAST_SIZE);
+		check(LAST_SIZE);
+	}
+}
+
+/* Nobody looks at the completions. */
+static void last_active(void)
+{
+	fill(LAST_SIZE);
+	hear();
+	for (int i = 0; i < LAST; i++)
+		post(IBV_WR_SEND, 0, LAST_SIZE, 0, 0, 0, 0);
+}
+
 static void is_killed(void)
 {
 	while (!*(volatile unsigned char *)buf)
@@ -663,7 +692,7 @@ static void are_new(bool client)
 int main(int argc, char **argv)
 {
 	const char *psn = getenv("PSN");
-	bool old, new, killed, lossy, out, left, client = argc == 5;
+	bool old, new, killed, lossy, out, left, last, client = argc == 5;
 	struct ibv_qp *first;
 
 	NEED((argc == 4 || client) && !strcmp(argv[2], "-p"));
@@ -676,6 +705,7 @@ int main(int argc, char **argv)
 	lossy = !strcmp(argv[1], "lossy");
 	out = !strcmp(argv[1], "outlives");
 	left = !strcmp(argv[1], "left");
+	last = !strcmp(argv[1], "last");
 	if (lossy || new) {
 		size = few;
 		nsizes = sizeof(few) / sizeof(few[0]);
@@ -709,6 +739,10 @@ int main(int argc, char **argv)
 		is_left(first, qp);
 	else if (out || left)
 		waits();
+	else if (last && client)
+		last_active();
+	else if (last)
+		last_passive();
 	else if (client)
 		active();
 	else

@@ -13,6 +13,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/memory/tables.h"
+#include "softhca/device/memory/qp_context.h"
+#include "softhca/host/process.h"
 #include "softhca/kernel/room.h"
 #include "softhca/kernel/uverbs/commands.h"
 #include "softhca/kernel/uverbs/evq.h"
@@ -116,12 +119,49 @@ static void missed_untied(void **state)
 	}
 }
 
+/*
+ * A program closes the device and goes on. What it has posted to a peer elsewhere may still leave, for a while: the peer may
+ * never answer.
+ */
+static void unsent(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_MAINLINE, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	uint32_t context = ctx->index, pd;
+	struct kt_queue cq, own;
+	struct sh_qp *qp;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &own), 0);
+	qp = sh_qp_get(&t->k.dev, 0, own.number);
+	assert_non_null(qp);
+	t->k.dev.inst->wire.proc = 1;
+	qp->state = SH_QPS_RTS;
+	qp->wire_left = SH_WIRE_UNSENT;
+	ctx_release(ctx);
+	assert_ptr_equal(t->k.uverbs->ctx[context], ctx);
+	assert_int_equal(qp->qpn, own.number);
+	ctx_retry(&t->k);
+	assert_ptr_equal(t->k.uverbs->ctx[context], ctx);
+	ctx->leaves_until = sh_now();
+	ctx_retry(&t->k);
+	assert_null(t->k.uverbs->ctx[context]);
+	assert_int_equal(qp->qpn, 0);
+	t->k.dev.inst->wire.proc = 0;
+	kt_queue_free(&own);
+	kt_queue_free(&cq);
+	kt_stop(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(looked_into),
 		cmocka_unit_test(missed),
 		cmocka_unit_test(missed_untied),
+		cmocka_unit_test(unsent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

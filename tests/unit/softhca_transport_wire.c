@@ -13,6 +13,7 @@
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/queues/modify.h"
 #include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/qp_halves.h"
 #include "softhca/device/queues/transitions.h"
 #include "softhca/device/transport/doorbell.h"
 #include "softhca/device/transport/timer.h"
@@ -457,16 +458,139 @@ static void test_ends_early(void **state)
 	}
 }
 
+/* May the daemon destroy or reset the sender's QP now? */
+static bool is_over(struct tpair *p)
+{
+	return !sh_qp_is_leaving(&p->m->daemon, tqp_ctx(&p->a));
+}
+
+static void is_not_over(struct tpair *p)
+{
+	const struct sh_qp_attr reset = {.qp_state = SH_QPS_RESET};
+
+	assert_int_equal(sh_qp_destroy(&p->m->daemon, 0, p->a.qpn, NULL), -EINPROGRESS);
+	assert_int_equal(sh_qp_modify(&p->m->daemon, 0, p->a.qpn, &reset, SH_QPA_STATE),
+			 -EINPROGRESS);
+}
+
+/* Silence until the requester has sent its oldest packet once more, and only that. */
+static void until_probe(struct tpair *p)
+{
+	unsigned int sent = queue.sent;
+
+	mock_advance(p->m, 6 * MS);
+	assert_int_equal(queue.sent, sent + 1);
+}
+
+static void open_with_engine(struct tpair *p, uint32_t type)
+{
+	open_pair(p, &(struct tpair_opts){.type = type});
+	p->m->inst->wire.proc = p->m->dev.proc;
+	tfill(p->amem, TMEM, 7);
+}
+
+/*
+ * More than a window has been posted, or has been while the requester waits for the answer to a packet that it has sent
+ * again: a card would have sent it all. The QP does not end before it has left once, whatever comes in between.
+ */
+static void test_ends_behind(void **state)
+{
+	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_XRC};
+	const uint32_t len = 150 * TMTU;
+
+	(void)state;
+	for (unsigned int i = 0; i < 4 * sizeof(types) / sizeof(types[0]); i++) {
+		bool probed = i & 1, looked = i & 2;
+		struct tpair p;
+		struct twr wr;
+
+		open_with_engine(&p, types[i / 4]);
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, len);
+		wr.signaled = false;
+		tqp_send(&p.a, &wr);
+		assert_int_equal(queue.sent, 64);
+		is_not_over(&p);
+		if (probed)
+			until_probe(&p);
+		if (looked)
+			sh_look(&p.m->dev, 0, p.a.qpn);
+		is_not_over(&p);
+		while (!is_over(&p))
+			deliver_one(&p);
+		/* The rest has left, and its answers are nobody's concern. */
+		assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
+		pump(&p);
+		assert_memory_equal(p.bmem, p.amem, len);
+		tpair_close(&p);
+
+		/* The answer to one packet is late. Then another one is posted. */
+		open_with_engine(&p, types[i / 4]);
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, probed ? 3000 : 100);
+		wr.signaled = false;
+		tqp_send(&p.a, &wr);
+		until_probe(&p);
+		assert_true(is_over(&p));
+		wr.raddr += 10000;
+		tqp_send(&p.a, &wr);
+		is_not_over(&p);
+		if (looked)
+			sh_look(&p.m->dev, 0, p.a.qpn);
+		is_not_over(&p);
+		while (!is_over(&p))
+			deliver_one(&p);
+		assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
+		pump(&p);
+		assert_memory_equal(p.bmem + 10000, p.amem, probed ? 3000 : 100);
+		tpair_close(&p);
+	}
+}
+
+/* As on a card, what has left once ends with the QP, whether it has arrived or not; and so does what a receiver is not ready for. */
+static void test_ends_unanswered(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	for (unsigned int last = 0; last < 2; last++) {
+		open_with_engine(&p, SH_QPT_RC);
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 20 * TMTU);
+		queue.lose_all = true;
+		tqp_send(&p.a, &wr);
+		tqp_send(&p.a, &wr);
+		assert_true(is_over(&p));
+		until_probe(&p);
+		if (last)
+			sh_look(&p.m->dev, 0, p.a.qpn);
+		assert_true(is_over(&p));
+		/* The QP's own time-out. */
+		mock_advance(p.m, 4 * sh_ack_ns(14));
+		assert_int_equal(queue.sent, 40 + 1 + 1);
+		assert_true(is_over(&p));
+		assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
+		tpair_close(&p);
+	}
+	open_with_engine(&p, SH_QPT_RC);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100 * TMTU);
+	tqp_send(&p.a, &wr);
+	is_not_over(&p);
+	pump(&p);
+	assert_true(tqp_ctx(&p.a)->rnr_waiting);
+	assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_operations),   cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_thrown),	     cmocka_unit_test(test_last_packet),
-		cmocka_unit_test(test_late_answers), cmocka_unit_test(test_probe_of_the_dead),
-		cmocka_unit_test(test_atomics),	     cmocka_unit_test(test_window),
-		cmocka_unit_test(test_early_ack),    cmocka_unit_test(test_dead_peer),
-		cmocka_unit_test(test_not_ready),    cmocka_unit_test(test_ends_early),
-		cmocka_unit_test(test_one_run),
+		cmocka_unit_test(test_operations),	cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_thrown),		cmocka_unit_test(test_last_packet),
+		cmocka_unit_test(test_late_answers),	cmocka_unit_test(test_probe_of_the_dead),
+		cmocka_unit_test(test_atomics),		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_early_ack),	cmocka_unit_test(test_dead_peer),
+		cmocka_unit_test(test_not_ready),	cmocka_unit_test(test_ends_early),
+		cmocka_unit_test(test_one_run),		cmocka_unit_test(test_ends_behind),
+		cmocka_unit_test(test_ends_unanswered),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -138,9 +138,8 @@ struct sh_qp {
 	uint32_t cur_srq_gen; /* and which SRQ of that number */
 	/* A sequence NAK has been sent; no second one until the PSN fits. */
 	uint8_t nak_sent;
-	uint8_t comm_est; /* COMM_EST was raised */
-	/* Requester, on the wire: the engine has been asked to go on with the send queue, and has not looked since. */
-	uint8_t wire_asked;
+	uint8_t comm_est;  /* COMM_EST was raised */
+	uint8_t wire_left; /* requester, on the wire: SH_WIRE_ASKED, SH_WIRE_UNSENT */
 	/* UD, set at creation: what the QP sends to a group of its own does not come back to it. */
 	uint8_t block_self_mcast;
 	/* Requester, on the wire: packets below this PSN may have been sent more than once (transport/wire_pace.c). */
@@ -171,6 +170,13 @@ _Static_assert(offsetof(struct sh_qp, alt_path) == 320, "alternate path");
 _Static_assert(offsetof(struct sh_qp, rlock) == 384, "responder");
 _Static_assert(offsetof(struct sh_qp, txn) == 576, "log");
 _Static_assert(offsetof(struct sh_qp, atomic_psn) == 832, "atomics");
+
+/*
+ * Why the wire's engine still has to send what was posted: it has been asked to go on with the send queue, and has not looked
+ * since; or it has looked, and something that has not been sent yet waits for answers to what has.
+ */
+#define SH_WIRE_ASKED  1u
+#define SH_WIRE_UNSENT 2u
 
 /* All other types have lower numbers. */
 _Static_assert((SH_QPT_RC | SH_QPT_UC | SH_QPT_UD) < SH_QPT_XRC && SH_QPT_XRC < SH_QPT_XRC_INI &&

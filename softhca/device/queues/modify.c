@@ -137,7 +137,7 @@ static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->rnr_waiting = qp->last_wqe = 0;
 	qp->sq_una = qp->sq_next = qp->sq_begun = qp->rd_out = 0;
 	qp->una_psn = qp->next_wqe_psn = qp->ack_psn = qp->next_psn = qp->sent_psn = 0;
-	qp->wire_psn = qp->wire_again = qp->wire_asked = 0;
+	qp->wire_psn = qp->wire_again = qp->wire_left = 0;
 	qp->deadline = qp->timer_at = 0;
 	qp->msn = qp->e_psn = qp->rq_consumed = qp->rq_seen = qp->rq_cached = 0;
 	qp->cur_op = qp->cur_wqe = qp->cur_srqn = qp->cur_done = qp->cur_len = qp->cur_rkey = 0;

@@ -144,7 +144,7 @@ void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 	sh_lock(dev, &qp->lock);
 	ctx = sh_ctx(dev, qp->ctx);
 	if (dev->wire)
-		qp->wire_asked = 0;
+		qp->wire_left &= (uint8_t)~SH_WIRE_ASKED;
 	if (qp->qpn == qpn && qp->ctx && ctx && (ctx->proc == dev->proc || dev->wire))
 		serve(dev, h, qp);
 	else

@@ -108,7 +108,7 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 		return SH_WIRE_SEND;
 	if (!dev->wire) {
 		take_back(qp, wqe, p, 0);
-		qp->wire_asked = 1;
+		qp->wire_left |= SH_WIRE_ASKED;
 		sh_wire_watch(dev);
 		proc = __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_ACQUIRE);
 		/* An engine that has not come yet looks at every QP: pairs with sh_wire_begin(). */
@@ -138,11 +138,32 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 	return SH_WIRE_SEND;
 }
 
+/*
+ * Notes whether something waits that has not been sent yet, for who ends the QP. What is not sent now may itself be
+ * new. If it has been sent before, and goes once more, something new may stand behind it.
+ */
+static void note_unsent(struct sh_dev *dev, struct sh_qp *qp, const struct sh_packet *p,
+			enum sh_wire_admitted admitted)
+{
+	uint32_t end = sh_psn_add(p->psn, packets_of(p));
+
+	if (admitted == SH_WIRE_SEND) {
+		/* If this was not all, the requester comes again at once. */
+		if (sh_psn_diff(qp->next_psn, qp->wire_psn) > 0)
+			qp->wire_left &= (uint8_t)~SH_WIRE_UNSENT;
+	} else if (sh_psn_diff(end, qp->wire_psn) > 0 ||
+		   sh_wqe_posted(dev, qp, qp->sq_begun) == 1) {
+		qp->wire_left |= SH_WIRE_UNSENT;
+	}
+}
+
 enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 				    const struct sh_wqe *wqe, struct sh_packet *p)
 {
 	enum sh_wire_admitted admitted = admit(dev, hca, qp, wqe, p);
 
+	if (dev->wire && sh_qp_is_reliable(qp))
+		note_unsent(dev, qp, p, admitted);
 	if (admitted == SH_WIRE_SEND && sh_psn_diff(qp->next_psn, qp->wire_psn) > 0)
 		qp->wire_psn = qp->next_psn;
 	/*

@@ -255,7 +255,7 @@ static void let_go(struct sh_dev *dev, struct sh_wire_turn *t, uint32_t i)
 		t->kept[i].again = qp->again;
 		/* It still leaves: who ends the QP meanwhile waits. */
 		if (qp->again)
-			qp->wire_asked = 1;
+			qp->wire_left |= SH_WIRE_ASKED;
 	}
 	t->kept[i].token = 0;
 	sh_unpin(door);
@@ -316,7 +316,7 @@ bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_q
 		return false;
 	}
 	/* Who ends the QP meanwhile waits. */
-	qp->wire_asked = 1;
+	qp->wire_left |= SH_WIRE_ASKED;
 	while (i < t->n && t->kept[i].qp != qp)
 		i++;
 	if (i == SH_WIRE_KEPT) {

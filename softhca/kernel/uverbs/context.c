@@ -23,6 +23,8 @@
 #include "xrc.h"
 
 #define MISSED_NS (60 * UINT64_C(1000000000))
+/* As long as a command waits (kernel/retry.c). */
+#define LEAVES_NS UINT64_C(2000000000)
 
 static void file_name(char name[64], char kind, const struct kctx *ctx)
 {
@@ -236,6 +238,19 @@ void ctx_tick(struct kernel *k)
 		end_untied(k);
 }
 
+/* What was posted over the wire may wait for answers that never come. */
+static int end_qp(struct kctx *ctx, struct kqp_handle *h)
+{
+	const struct kqp *qp = h->qp;
+	uint32_t n;
+	int err = qp_free(h, false, &n);
+
+	if (err != -EINPROGRESS || !qp || qp->ctx != ctx || sh_now() < ctx->leaves_until)
+		return err;
+	err = sh_qp_silence(&ctx->k->dev, qp->hca, qp->qpn);
+	return err ? err : qp_free(h, false, &n);
+}
+
 static int release_objects(struct kctx *ctx)
 {
 	struct kernel *k = ctx->k;
@@ -252,7 +267,7 @@ static int release_objects(struct kctx *ctx)
 	}
 	DL_FOREACH_SAFE(ctx->objs[UO_QP], u, tmp)
 	{
-		err = qp_free((struct kqp_handle *)u, false, &n);
+		err = end_qp(ctx, (struct kqp_handle *)u);
 		if (err < 0)
 			return err;
 	}
@@ -305,6 +320,7 @@ void ctx_release(struct kctx *ctx)
 	if (ctx->state != KC_RELEASING) {
 		ctx->state = KC_RELEASING;
 		k->uverbs->releasing++;
+		ctx->leaves_until = sh_now() + LEAVES_NS;
 		count_left(ctx);
 	}
 	if (release_objects(ctx) < 0)

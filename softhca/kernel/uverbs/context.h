@@ -32,6 +32,8 @@ struct kctx {
 	struct kevq *async, *evqs; /* evqs: all of them */
 	struct dbpage *dbpages;
 	uint64_t commands;
+	uint64_t
+		leaves_until; /* while it is released: until then its QPs may send what was posted */
 };
 
 int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out);
