@@ -173,6 +173,10 @@ softhca_cm_life_SOURCES = softhca_cm_life.c
 softhca_cm_life_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_cm_life_LDADD = $(softhca_kernel_libs)
 
+check_PROGRAMS += softhca_cm_ib
+softhca_cm_ib_SOURCES = softhca_cm_ib.c softhca_cm_rig.h
+softhca_cm_ib_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_cm_ib_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_cm_rows
 softhca_cm_rows_SOURCES = softhca_cm_rows.c softhca_cm_rig.h
 softhca_cm_rows_CPPFLAGS = $(softhca_kernel_cppflags)

@@ -3,6 +3,7 @@
  * Attributes of QPs, from what both ends of a connection have agreed on. The daemon moves no QP
  * itself.
  */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -33,8 +34,21 @@
 
 enum { INIT = 1, RTR, RTS, ERR = 6 };
 
-static void attr_unconnected(const struct cm_id *id, uint32_t state, struct cm_qp_attr *a)
+/* Of the partition that an AF_IB address names; others are in the one that the first key is of. */
+static int pkey_unconnected(const struct cm_id *id)
 {
+	uint16_t pkey = id->src.family == CM_AF_IB ? be16toh(id->src.ib.pkey) : 0;
+
+	return pkey & 0x7fff ? cm_path_pkey_index(id->k, id->hca, id->port, pkey) : 0;
+}
+
+static int attr_unconnected(const struct cm_id *id, uint32_t state, struct cm_qp_attr *a)
+{
+	int pkey = pkey_unconnected(id);
+
+	if (pkey < 0)
+		return pkey;
+	a->pkey_index = (uint16_t)pkey;
 	a->mask = M_STATE | M_PKEY_INDEX | M_PORT;
 	a->port = (uint8_t)id->port;
 	if (cm_id_is_ud(id)) {
@@ -45,11 +59,15 @@ static void attr_unconnected(const struct cm_id *id, uint32_t state, struct cm_q
 	}
 	if (state == RTR)
 		a->rq_psn = id->psn;
+	return 0;
 }
 
 static int attr_init(const struct cm_id *id, struct cm_qp_attr *a)
 {
+	int pkey = cm_path_pkey_index(id->k, id->hca, id->port, id->path.pkey);
+
 	a->mask = M_STATE | M_ACCESS | M_PKEY_INDEX | M_PORT;
+	a->pkey_index = (uint16_t)(pkey < 0 ? 0 : pkey);
 	a->access_flags = REMOTE_WRITE;
 	if (id->responder_resources)
 		a->access_flags |= REMOTE_READ | REMOTE_ATOMIC;
@@ -103,10 +121,8 @@ int cm_attr(const struct cm_id *id, uint32_t state, struct cm_qp_attr *a)
 	a->qp_state = state;
 	if (!id->device)
 		return -EINVAL;
-	if (id->x == CM_X_NONE || cm_id_is_ud(id)) {
-		attr_unconnected(id, state, a);
-		return 0;
-	}
+	if (id->x == CM_X_NONE || cm_id_is_ud(id))
+		return attr_unconnected(id, state, a);
 	switch (state) {
 	case INIT:
 		return attr_init(id, a);

@@ -52,6 +52,14 @@ int cm_cmd_query_route(struct cm_call *c)
 	return cm_respond(c, cmd->response, &r, sizeof(r));
 }
 
+/* Of the partition that an AF_IB address names, or else of the first key of the port. */
+static uint16_t pkey_of(const struct cm_id *id)
+{
+	if (id->src.family == CM_AF_IB && id->src.ib.pkey)
+		return id->src.ib.pkey;
+	return htobe16(port_of(id)->pkey[0]);
+}
+
 static int query_addr(struct cm_call *c, const struct cm_id *id, uint64_t response)
 {
 	struct cm_query_addr_resp r;
@@ -64,7 +72,7 @@ static int query_addr(struct cm_call *c, const struct cm_id *id, uint64_t respon
 	if (id->device) {
 		r.node_guid = guid_of(id);
 		r.port = (uint8_t)id->port;
-		r.pkey = htobe16(port_of(id)->pkey[0]);
+		r.pkey = pkey_of(id);
 		r.ibdev_index = id->k->hcas[id->hca].unit;
 	}
 	return cm_respond(c, response, &r, sizeof(r));
@@ -97,7 +105,7 @@ static int query_gid(struct cm_call *c, const struct cm_id *id, uint64_t respons
 	if (id->device) {
 		r.node_guid = guid_of(id);
 		r.port = (uint8_t)id->port;
-		r.pkey = pkey = htobe16(port_of(id)->pkey[0]);
+		r.pkey = pkey = pkey_of(id);
 		r.ibdev_index = id->k->hcas[id->hca].unit;
 	}
 	memset(&a, 0, sizeof(a));

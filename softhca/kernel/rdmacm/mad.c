@@ -61,6 +61,15 @@ static void put_address(uint8_t *at, const union cm_sockaddr *a)
 		memcpy(at, &a->in6.sin6_addr, 16);
 }
 
+void cm_mad_put_header(uint8_t at[CM_IP_HEADER], const struct cm_message *m)
+{
+	memset(at, 0, CM_IP_HEADER);
+	at[1] = m->src.family == AF_INET ? 4 << 4 : 6 << 4;
+	put(at + 2, 2, cm_addr_port(&m->src));
+	put_address(at + 4, &m->src);
+	put_address(at + 20, &m->dst);
+}
+
 /* Programs with addresses of AF_IB write all of the data themselves. */
 static void put_data(uint8_t *at, const struct cm_message *m, size_t room)
 {
@@ -68,10 +77,7 @@ static void put_data(uint8_t *at, const struct cm_message *m, size_t room)
 		memcpy(at, m->param.data, room);
 		return;
 	}
-	at[1] = m->src.family == AF_INET ? 4 << 4 : 6 << 4;
-	put(at + 2, 2, cm_addr_port(&m->src));
-	put_address(at + 4, &m->src);
-	put_address(at + 20, &m->dst);
+	cm_mad_put_header(at, m);
 	memcpy(at + CM_IP_HEADER, m->param.data, room - CM_IP_HEADER);
 }
 
@@ -101,19 +107,26 @@ static void take_whole(const uint8_t *at, struct cm_message *m, uint64_t sid, si
 	memcpy(m->param.data, at, room);
 }
 
-static void take_data(const uint8_t *at, struct cm_message *m, uint64_t sid, size_t room)
+bool cm_mad_take_header(const uint8_t at[CM_IP_HEADER], uint16_t port, struct cm_message *m)
 {
 	uint8_t version = at[1] >> 4;
 	uint16_t family = version == 4 ? AF_INET : AF_INET6;
 
+	if (at[0] || (version != 4 && version != 6))
+		return false;
+	take_address(at + 4, family, (uint16_t)get(at + 2, 2), &m->src);
+	take_address(at + 20, family, port, &m->dst);
+	return true;
+}
+
+static void take_data(const uint8_t *at, struct cm_message *m, uint64_t sid, size_t room)
+{
 	/* Of another kind of service there is no listener. */
 	m->ps = sid >> 32 ? 0 : (uint16_t)(sid >> 16);
-	if (at[0] || (version != 4 && version != 6)) {
+	if (!cm_mad_take_header(at, (uint16_t)sid, m)) {
 		take_whole(at, m, sid, room);
 		return;
 	}
-	take_address(at + 4, family, (uint16_t)get(at + 2, 2), &m->src);
-	take_address(at + 20, family, (uint16_t)sid, &m->dst);
 	memcpy(m->param.data, at + CM_IP_HEADER, room - CM_IP_HEADER);
 }
 

@@ -67,4 +67,8 @@ bool cm_mad_read(const uint8_t mad[CM_MAD], struct cm_message *m);
  */
 void cm_mad_whole(const uint8_t mad[CM_MAD], struct cm_message *m);
 
+/* The header of IP addresses of a request, and its addresses from there: false: it is none. port: the receiver's. */
+void cm_mad_put_header(uint8_t at[CM_IP_HEADER], const struct cm_message *m);
+bool cm_mad_take_header(const uint8_t at[CM_IP_HEADER], uint16_t port, struct cm_message *m);
+
 #endif

@@ -3,6 +3,7 @@
  * Paths between ports: one for each pair, inside the subnet. All places that tell a path ask here.
  */
 #include <endian.h>
+#include <errno.h>
 #include <string.h>
 
 #include "softhca/kernel/kern.h"
@@ -38,6 +39,42 @@ void cm_path_far(struct kernel *k, uint32_t hca, uint32_t port, uint16_t lid, st
 	sh_ip_put(wire_address(k, hca, port), p->sgid);
 	sh_ip_put(wire_address_of(k, lid), p->dgid);
 	p->dlid = lid;
+}
+
+int cm_path_pkey_index(const struct kernel *k, uint32_t hca, uint32_t port, uint16_t pkey)
+{
+	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	int found = -ENOENT;
+
+	for (int i = 0; i < SH_PKEYS; i++) {
+		if ((p->pkey[i] ^ pkey) & 0x7fff)
+			continue;
+		if (p->pkey[i] & 0x8000)
+			return i;
+		if (found < 0)
+			found = i;
+	}
+	return found;
+}
+
+bool cm_path_shared(const struct kernel *k, uint32_t hca, uint32_t port, uint16_t pkey,
+		    uint32_t to_hca, uint32_t to_port)
+{
+	int a = cm_path_pkey_index(k, hca, port, pkey),
+	    b = cm_path_pkey_index(k, to_hca, to_port, pkey);
+
+	return a >= 0 && b >= 0 &&
+	       (sh_hca(&k->dev, hca)->port[port - 1].pkey[a] |
+		sh_hca(&k->dev, to_hca)->port[to_port - 1].pkey[b]) &
+		       0x8000;
+}
+
+void cm_path_partition(struct cm_id *id, uint16_t pkey)
+{
+	int i = pkey & 0x7fff ? cm_path_pkey_index(id->k, id->hca, id->port, pkey) : -ENOENT;
+
+	if (i >= 0)
+		id->path.pkey = sh_hca(&id->k->dev, id->hca)->port[id->port - 1].pkey[i];
 }
 
 void cm_path_record(const struct cm_path *p, struct cm_path_record *out)

@@ -2,6 +2,7 @@
 /*
  * A request arrives: which id listens for it, and the new id that it brings.
  */
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "channel.h"
 #include "exchange.h"
 #include "id.h"
+#include "mad.h"
 #include "message.h"
 #include "path.h"
 #include "port.h"
@@ -22,11 +24,57 @@
 #define REFUSED	    28
 #define PATIENCE    16 /* answers' time that the sender waits, once its request has arrived */
 
-static bool wants(const struct kernel *k, const struct cm_id *l, const struct cm_message *m)
+/* Where the private data of a request begin with the header of IP addresses, whoever has written it. */
+static size_t data_room(const struct cm_message *m)
 {
+	return m->kind == CM_M_REQ ? CM_REQ_DATA : CM_SIDR_REQ_DATA;
+}
+
+/* The request as a listener with IP addresses has it. False: nothing tells the addresses. */
+static bool as_ip(const struct cm_message *m, struct cm_message *out)
+{
+	*out = *m;
+	if (m->src.family != CM_AF_IB)
+		return true;
+	if (!cm_mad_take_header(m->param.data, cm_addr_port(&m->dst), out))
+		return false;
+	memcpy(out->param.data, m->param.data + CM_IP_HEADER, data_room(m) - CM_IP_HEADER);
+	return true;
+}
+
+static void put_gid(union cm_sockaddr *a, const uint8_t gid[16], uint16_t pkey)
+{
+	memset(a, 0, sizeof(*a));
+	a->family = CM_AF_IB;
+	a->ib.pkey = htobe16(pkey);
+	memcpy(a->ib.gid, gid, 16);
+}
+
+/* As one of AF_IB has it: with all of the data, and with no service of the sender, which no request tells. */
+static void as_ib(const struct cm_message *m, struct cm_message *out)
+{
+	*out = *m;
+	if (m->src.family != CM_AF_IB) {
+		cm_mad_put_header(out->param.data, m);
+		memcpy(out->param.data + CM_IP_HEADER, m->param.data, data_room(m) - CM_IP_HEADER);
+	}
+	put_gid(&out->src, m->src.family == CM_AF_IB ? m->src.ib.gid : m->sgid, m->pkey);
+	put_gid(&out->dst, m->dst.family == CM_AF_IB ? m->dst.ib.gid : m->dgid, m->pkey);
+	cm_addr_set_port(&out->dst, m->ps, cm_addr_port(&m->dst));
+}
+
+/* ip: as_ip(), or NULL */
+static bool wants(const struct kernel *k, const struct cm_id *l, const struct cm_message *m,
+		  const struct cm_message *ip)
+{
+	/* A kernel does not look at what comes to one of AF_IB: it has the port. */
+	if (l->src.family == CM_AF_IB)
+		return !l->device || l->port == m->port;
+	if (!ip)
+		return false;
 	if (cm_addr_any(k, &l->src))
-		return !l->afonly || l->src.family == m->dst.family;
-	return cm_addr_same(&l->src, &m->dst) && l->src.family == m->dst.family;
+		return !l->afonly || l->src.family == ip->dst.family;
+	return cm_addr_same(&l->src, &ip->dst);
 }
 
 static bool type_fits(const struct cm_id *l, const struct cm_message *m)
@@ -41,6 +89,8 @@ static struct cm_id *listener(struct kernel *k, const struct cm_message *m, int 
 {
 	struct cm_host *h = &k->rdmacm->hosts[k->hcas[m->hca].host];
 	int space = cm_space_of(m->ps);
+	struct cm_message whole;
+	const struct cm_message *ip = as_ip(m, &whole) ? &whole : NULL;
 	struct cm_port *p;
 	struct cm_id *l, *best = NULL;
 
@@ -56,7 +106,7 @@ static struct cm_id *listener(struct kernel *k, const struct cm_message *m, int 
 		if (l->device && l->hca != m->hca)
 			continue;
 		*status = REFUSED;
-		if (wants(k, l, m) && type_fits(l, m) && (!best || !cm_addr_any(k, &l->src)))
+		if (wants(k, l, m, ip) && type_fits(l, m) && (!best || !cm_addr_any(k, &l->src)))
 			best = l;
 	}
 	return best;
@@ -123,6 +173,7 @@ static struct cm_id *make(struct kernel *k, struct cm_id *l, const struct cm_mes
 		cm_path_between(k, m->hca, m->port, hca, port, &id->path);
 	if (m->kind == CM_M_REQ && m->mtu)
 		id->path.mtu = m->mtu;
+	cm_path_partition(id, m->pkey);
 	id->has_path = true;
 	id->hidden = true;
 	id->state = CM_CONNECTED;
@@ -143,6 +194,7 @@ static struct cm_id *make(struct kernel *k, struct cm_id *l, const struct cm_mes
 int cm_request(struct kernel *k, struct cm_message *m)
 {
 	struct cm_id *l, *id, *sender = cm_id_by_comm(k, m->from);
+	struct cm_message as;
 	struct cm_event *e;
 	int status;
 
@@ -161,6 +213,11 @@ int cm_request(struct kernel *k, struct cm_message *m)
 			cm_id_wait(sender, l);
 		return -1;
 	}
+	if (l->src.family == CM_AF_IB)
+		as_ib(m, &as);
+	else
+		as_ip(m, &as);
+	m = &as;
 	e = cm_event_new(l, CM_EV_CONNECT_REQUEST, 0);
 	id = e ? make(k, l, m) : NULL;
 	if (!id) {

@@ -3,6 +3,7 @@
  * From an address to a port, and to a path. Everything is known at once. The event comes after the
  * command, or for an address that would not answer, after the timeout.
  */
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -121,12 +122,69 @@ static void resolve_group(struct cm_id *id)
 		take_address(id, &own);
 }
 
+/*
+ * The own end for a GID: the port that has it, or else the first active one in whose subnet it is. The port has to be in the partition
+ * that the address names, and an entry of its table without a key counts for the key 0. -ENODEV: there is none.
+ */
+static int choose_port(struct cm_id *id)
+{
+	uint32_t n = id->k->cfg.device.hcas_per_host, hca, port;
+	bool known = id->far || !cm_addr_find(id->k, id->host, &id->dst, &hca, &port);
+	uint16_t pkey = be16toh(id->dst.ib.pkey);
+
+	for (uint32_t i = id->host * n; i < (id->host + 1) * n; i++) {
+		for (uint32_t p = 1; p <= id->k->cfg.device.ports && !id->k->hcas[i].fatal; p++) {
+			const uint8_t *gid = sh_hca(&id->k->dev, i)->port[p - 1].gid[0];
+			bool same = !memcmp(gid, id->dst.ib.gid, 16);
+
+			if (cm_path_pkey_index(id->k, i, p, pkey) < 0)
+				continue;
+			if (!same && (id->device || !cm_port_active(id->k, i, p) ||
+				      (!known && memcmp(gid, id->dst.ib.gid, 8))))
+				continue;
+			id->device = true;
+			id->hca = i;
+			id->port = p;
+			if (same)
+				return 0;
+		}
+	}
+	return id->device ? 0 : -ENODEV;
+}
+
+/* Whether anybody has the GID, and is in the partition, the path tells. */
+static void resolve_gid(struct cm_id *id)
+{
+	cm_path_between(id->k, id->hca, id->port, id->hca, id->port, &id->path);
+	memcpy(id->path.dgid, id->dst.ib.gid, 16);
+	id->path.dlid = 0;
+	if (cm_addr_any(id->k, &id->src))
+		memcpy(id->src.ib.gid, id->path.sgid, 16);
+}
+
+static int route_to_gid(struct cm_id *id)
+{
+	uint16_t pkey = be16toh(id->src.ib.pkey);
+	uint32_t hca, port;
+
+	if (cm_addr_find(id->k, id->host, &id->dst, &hca, &port))
+		return -EINVAL;
+	if (pkey & 0x7fff && !cm_path_shared(id->k, id->hca, id->port, pkey, hca, port))
+		return -EINVAL;
+	return 0;
+}
+
 static void resolve_port(struct cm_id *id)
 {
 	uint32_t hca, port;
 	union cm_sockaddr own;
 
 	id->found = cm_addr_find(id->k, id->host, &id->dst, &hca, &port);
+	if (id->found && id->dst.family == CM_AF_IB) {
+		id->found = 0;
+		resolve_gid(id);
+		return;
+	}
 	if (id->found)
 		return;
 	if (!own_port(id)) {
@@ -173,6 +231,7 @@ int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_so
 		any.family = dst->family;
 		if (dst->family == CM_AF_IB)
 			any.ib = (struct cm_sockaddr_ib){.family = CM_AF_IB,
+							 .pkey = dst->ib.pkey,
 							 .sid = dst->ib.sid & ~htobe64(0xffff),
 							 .sid_mask = ~htobe64(0xffff)};
 		err = cm_bind(id, src->family ? src : &any, privileged);
@@ -186,6 +245,11 @@ int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_so
 	id->dst = *dst;
 	id->found = 0;
 	id->far = cm_addr_far(id->k, dst);
+	if (dst->family == CM_AF_IB && !id->device && !cm_addr_any(id->k, dst)) {
+		err = choose_port(id);
+		if (err)
+			return err;
+	}
 	if (id->far)
 		resolve_far(id);
 	else if (cm_addr_any(id->k, dst))
@@ -194,6 +258,8 @@ int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_so
 		resolve_group(id);
 	else
 		resolve_port(id);
+	if (dst->family == CM_AF_IB && !id->found && !cm_addr_any(id->k, dst))
+		cm_path_partition(id, be16toh(id->src.ib.pkey));
 	if (id->found == -ETIMEDOUT)
 		wait = (uint64_t)timeout_ms * 1000000;
 	id->state = CM_ADDR_ASKED;
@@ -208,9 +274,12 @@ int cm_resolve_route(struct cm_id *id, uint32_t timeout_ms)
 	if (id->state != CM_ADDR_RESOLVED || !timeout_ms || !id->device)
 		return -EINVAL;
 	id->found = cm_port_active(id->k, id->hca, id->port) ? 0 : -ETIMEDOUT;
+	if (!id->found && id->dst.family == CM_AF_IB && !id->far && !cm_addr_any(id->k, &id->dst) &&
+	    !cm_addr_group(&id->dst))
+		id->found = route_to_gid(id);
 	/* The service is what the path is asked for with; all of them are on service level 0. */
 	id->path.qos_class = id->tos;
-	wait = id->found ? (uint64_t)timeout_ms * 1000000 : 0;
+	wait = id->found == -ETIMEDOUT ? (uint64_t)timeout_ms * 1000000 : 0;
 	id->state = CM_ROUTE_ASKED;
 	cm_id_timer(id, sh_now() + wait);
 	return 0;
