@@ -171,6 +171,25 @@ sizes() { # the two ends differ
 	[ $? -eq 1 ] && [ $client -eq 1 ] && grep -q "does the peer have the same -S" "$tmp/server.out"
 }
 
+# The client decides when to end. As with Debian's, a server with a smaller -C goes on; with a greater one ours fails, and so do both ends
+# where the server has less memory than a ping takes. Nobody waits for ever: on() has a limit.
+unequal() { # unequal SERVER-OPTIONS CLIENT-OPTIONS SERVER-STATUS CLIENT-STATUS PINGS [TEXT]: what the server says
+	on 0 ${ours}rping -s $1 >"$tmp/server.out" 2>&1 &
+	server=$!
+	soon ready "$listens" || return 1
+	on 1 ${ours}rping -c -a host0 -v $2 >"$tmp/client.out" 2>&1
+	client=$?
+	wait "$server"
+	server=$?
+	[ "$server $client" = "$3 $4" ] && [ "$(grep -c '^ping data: ' "$tmp/client.out")" -eq "$5" ] &&
+		grep -q -- "$6" "$tmp/server.out" && soon nothing_left && return 0
+	echo "server: status $server"
+	cat "$tmp/server.out"
+	echo "client: status $client"
+	cat "$tmp/client.out"
+	return 1
+}
+
 ok "-h of each tool" help
 for face in ofed mainline; do
 	if ! "$SOFTHCA" start --hosts 2 --kernel "$face" cm >"$tmp/start.out" 2>&1; then
@@ -193,6 +212,10 @@ for face in ofed mainline; do
 	ok "the client is killed, $face" lost 1 "cmatose: connection 1: "
 	ok "more clients than the server takes, $face" too_many
 	ok "messages of two sizes, $face" sizes
+	ok "rping: the server counts fewer pings, $face" unequal "-C 3" "-C 10" 0 0 10 "server DISCONNECT EVENT"
+	ok "rping: the client counts fewer pings, $face" unequal "-C 10" "-C 3" 1 0 3 "server DISCONNECT EVENT"
+	ok "rping: the client's pings are longer, $face" unequal "-C 3" "-C 3 -S 1000" 1 1 0 "size 1000; this end has -S 64"
+	ok "rping: the client's pings are shorter, $face" unequal "-C 3 -S 1000" "-C 3" 0 0 3 "server DISCONNECT EVENT"
 	"$SOFTHCA" stop cm >/dev/null
 done
 finish
