@@ -354,7 +354,8 @@ bool rs_restarts(void);
 
 typedef bool rs_test(const struct rs *rs);
 /* Waits, with the lock, until test() holds; the lock is given up meanwhile. deadline_ms: see
- * rs_deadline(). -EINTR if no SA_RESTART or a deadline is against going on, -EAGAIN at the deadline, -EBADF: it has been closed, and is not the caller's. */
+ * rs_deadline(). -EINTR if the signal's handler, or a deadline, does not let the call go on; -EAGAIN at the
+ * deadline; -EBADF: it has been closed, and is not the caller's. */
 int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms);
 /* The same, until something has happened. */
 int rs_sleep(struct rs *rs, int64_t deadline_ms);
