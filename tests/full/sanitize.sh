@@ -7,7 +7,7 @@
 # scripts/test long sets it, all of tests/verbs run, in each way of MMIO.
 . "$top_srcdir/tests/full/lib.sh" || exit 1
 # The long ones ran in the ordinary build.
-export TIER=quick FUZZ_RUNS="${FUZZ_RUNS:-300}"
+export TIER=quick ROWS=all FUZZ_RUNS="${FUZZ_RUNS:-300}"
 
 dir=$top_builddir/full-sanitize
 rm -rf "$dir"

@@ -31,6 +31,7 @@ export -f udpong_pair
 if command -v udpong >/dev/null; then
 	for face in mainline ofed; do
 		for way in kick trap; do
+			each_once $face $way || continue
 			ok "Debian's udpong, $face, $way" within --hosts 2 --kernel $face --mmio $way -- udpong_pair
 		done
 	done

@@ -44,7 +44,10 @@ for face in mainline ofed; do
 	ok "$face: this tree's librdmacm" steps ours
 	ok "$face: no command makes a system call twice" one_of_each
 	[ $face = ofed ] || ok "show --waits says who waits" waits
-	if [ -e "$libraries/librdmacm.so.1" ]; then
+	# What becomes of the other end is the daemon's, whoever's the library is.
+	if [ $face = ofed ] && ! all_rows; then
+		:
+	elif [ -e "$libraries/librdmacm.so.1" ]; then
 		ok "$face: Debian's librdmacm" steps distributions
 	else
 		skip "$face: Debian's librdmacm" "install librdmacm1"

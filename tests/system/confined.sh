@@ -46,6 +46,7 @@ xrc() { xsrq 2 --verify; }
 export -f rc ud xrc
 for face in mainline ofed; do
 	for mmio in kick trap; do
+		each_once $face $mmio || continue
 		for tool in rc ud xrc; do
 			ok "$tool, $face, $mmio" ours run $tool --kernel $face --mmio $mmio
 		done
@@ -72,7 +73,7 @@ mesh() {
 }
 export -f mesh
 ok "processes with threads and children, on two hosts" ours run mesh --hosts 2
-ok "programs that are killed and stopped" ours confined "$SOFTHCA" run -- "$PROGRAMS/soak" --processes 6 --seconds 3 --seed 1
+ok "programs that are killed and stopped" ours confined "$SOFTHCA" run -- "$PROGRAMS/soak" --processes 6 --seconds "$(all_rows && echo 3 || echo 1)" --seed 1
 
 # These commands use an instance that stays.
 commands() {

@@ -124,17 +124,20 @@ export -f on become names devices addresses ports_apart across mesh mesh_once me
 
 for face in ofed mainline; do
 	three="--kernel $face --hosts 3 --hcas 2"
-	ok "uname, gethostname, $face" within $three -- names
-	ok "devices, LIDs and GUIDs are each host's own, $face" within $three -- devices
-	ok "a port goes down on one host only, $face" within $three -- ports_apart
-	for tool in "ibv_rc_pingpong -n 100" "ibv_uc_pingpong -n 100" "ibv_ud_pingpong -n 100" "ibv_srq_pingpong -n 100" ibv_xsrq_pingpong; do
-		ok "${tool%% *} across, $face" ours within $three -- across $tool
-	done
 	two="--kernel $face --hosts 2"
-	ok "addresses of ports, $face" within $two --hcas 2 --ports 2 -- addresses
+	ok "ibv_xsrq_pingpong across, $face" ours within $three -- across ibv_xsrq_pingpong
 	ok "one file is a domain on each host, $face" ours within $two -- domains_apart
 	ok "a mesh of 2 x 4 ranks, plain RC: 32 QPs, $face" ours within $two -- mesh_rc
 	ok "the same over XRC: 16 QPs, $face" ours within $two -- mesh_xrc
+	# What the shim does for hosts, it does on either face.
+	[ $face = mainline ] || all_rows || continue
+	ok "uname, gethostname, $face" within $three -- names
+	ok "devices, LIDs and GUIDs are each host's own, $face" within $three -- devices
+	ok "a port goes down on one host only, $face" within $three -- ports_apart
+	for tool in "ibv_rc_pingpong -n 100" "ibv_uc_pingpong -n 100" "ibv_ud_pingpong -n 100" "ibv_srq_pingpong -n 100"; do
+		ok "${tool%% *} across, $face" ours within $three -- across $tool
+	done
+	ok "addresses of ports, $face" within $two --hcas 2 --ports 2 -- addresses
 done
 # Outside of an instance there is no device, so the ranks end.
 no_ranks() {

@@ -36,7 +36,7 @@ members() { on 0 timeout 50 saquery --smkey 1 -m 2>/dev/null | grep -c 'dump:$';
 both() { [ "$(members)" -eq 2 ]; }
 no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
 
-for face in ofed mainline; do
+for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=ibacm-$face
 	export SOFTHCA_INSTANCE
 	services=

@@ -201,10 +201,15 @@ for face in ofed mainline; do
 	if sanitized; then
 		:
 	elif [ -x /usr/bin/ucmatose ]; then
-		with "$ours" /usr/bin/ "ours serves Debian's, $face" $face
-		with /usr/bin/ "$ours" "Debian's serves ours, $face" $face
+		# One direction on each face; what crosses the device is the same.
+		[ $face = mainline ] && ! all_rows || with "$ours" /usr/bin/ "ours serves Debian's, $face" $face
+		[ $face = ofed ] && ! all_rows || with /usr/bin/ "$ours" "Debian's serves ours, $face" $face
 	else
 		skip "ours and Debian's, $face" "install rdmacm-utils"
+	fi
+	if [ $face = ofed ] && ! all_rows; then
+		"$SOFTHCA" stop cm >/dev/null
+		continue
 	fi
 	ok "bad options, $face" bad_options
 	ok "nobody listens, $face" nobody

@@ -87,7 +87,7 @@ pinged() {
 	[ "$result" -eq 0 ] || { cat "$tmp/client" "$tmp/server"; return 1; }
 }
 
-for face in ofed mainline; do
+for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=opensm-$face
 	export SOFTHCA_INSTANCE
 	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1

@@ -24,7 +24,7 @@ tested() {
 }
 no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
 
-for face in ofed mainline; do
+for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=osmtest-$face
 	export SOFTHCA_INSTANCE
 	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1

@@ -29,23 +29,26 @@ for face in mainline ofed; do
 		ok "$face: an instance" cat "$tmp/start.out"
 		continue
 	fi
-	# The quick tier runs what differs in the connection, the full tier each tool with each.
+	# The quick tier runs what differs in the connection, on one face, and a service of each kind on the other; the full tier each tool with each.
 	while read -r line; do
-		[ "${line%%:*}" = full ] && [ "${TIER:-}" != full ] && continue
+		case $face-${line%%:*} in
+		*-both | mainline-one) ;;
+		*) all_rows || continue ;;
+		esac
 		command=${line#*:}
 		ok "$command, $face" measures "$command -F -n 100"
 	done <<-END
-		quick:ib_send_bw -R
-		quick:ib_send_lat -R
-		quick:ib_write_bw -R
+		both:ib_send_bw -R
+		one:ib_send_lat -R
+		one:ib_write_bw -R
 		full:ib_write_lat -R
 		full:ib_read_bw -R
-		quick:ib_read_lat -R
-		quick:ib_atomic_bw -R
+		one:ib_read_lat -R
+		one:ib_atomic_bw -R
 		full:ib_atomic_lat -R
-		quick:ib_send_bw -R -c UD
+		both:ib_send_bw -R -c UD
 		full:ib_send_lat -R -c UD
-		quick:ib_send_bw -R -q 4
+		one:ib_send_bw -R -q 4
 		full:ib_write_bw -R -q 4
 		full:ib_read_bw -R -q 4
 		full:ib_atomic_bw -R -q 4
@@ -53,7 +56,7 @@ for face in mainline ofed; do
 		full:ib_send_bw -R -e
 		full:ib_send_bw -R -b
 		full:ib_send_bw -R -T 8
-		quick:ib_send_bw -z
+		one:ib_send_bw -z
 		full:ib_write_lat -z
 		full:ib_send_lat -z -c UD
 		full:ib_send_bw -z -q 4

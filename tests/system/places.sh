@@ -185,7 +185,7 @@ ok "an instance that a program still uses stays, though its daemon is dead" clie
 # ---- two at once ----
 
 two() {
-	for i in $(seq 12); do
+	for i in $(seq "$(all_rows && echo 12 || echo 6)"); do
 		pids=
 		[ $((i % 3)) -ne 0 ] || dead twin || return 1
 		for j in 1 2 3 4; do

@@ -109,6 +109,10 @@ for ends in "ofed ours theirs" "ofed theirs ours" "mainline ours ours" "mainline
 	read -r kernel SERVER_ON CLIENT_ON <<<"$ends"
 	PRELOAD=no
 	ok "rstream, $ends" both "rstream -T v -S 5000 -C 200" "rstream -T v -S 5000 -C 200 -s 127.0.0.1"
+	case $ends in
+	"ofed theirs ours" | "mainline ours theirs") ;;
+	*) all_rows || continue ;;
+	esac
 	ok "rstream of 200,000 bytes, $ends" both "rstream -T v -S 200000 -C 50" "rstream -T v -S 200000 -C 50 -s 127.0.0.1"
 	ok "riostream, $ends" both "riostream -T v -S 5000 -C 50" "riostream -T v -S 5000 -C 50 -s 127.0.0.1"
 	PRELOAD=yes

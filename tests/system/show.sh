@@ -15,7 +15,7 @@ dump() { "$SOFTHCA" show --json lab >"$tmp/state"; }
 
 unchanging() { uncounted <"$tmp/state" | jq 'del(.. | .daemon?, .pid?)'; }
 
-for face in ofed mainline; do
+for face in $(faces ofed mainline); do
 	"$SOFTHCA" start --kernel $face --ports 2 lab >/dev/null || exit 1
 	dump
 	unchanging >"$tmp/fresh"

@@ -12,7 +12,7 @@ if ! command -v jq >/dev/null; then
 	skip "soak" "install jq"
 	finish
 fi
-seconds=5
+seconds=2
 processes=16
 if [ "${TIER:-}" = full ]; then
 	seconds=20

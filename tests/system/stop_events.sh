@@ -100,6 +100,7 @@ keeps() {
 }
 for face in mainline ofed; do
 	for mmio in kick trap; do
+		each_once $face $mmio || continue
 		"$SOFTHCA" start --kernel $face --mmio $mmio lab >/dev/null
 		ok "stop leaves programs their memory, $face, $mmio" keeps "$SOFTHCA" stop lab
 	done

@@ -77,7 +77,7 @@ cleared() { tool 0 perfquery -R 1 1 && tool 0 perfquery 1 1 && tool 0 perfquery 
 cleared_wide() { tool 0 perfquery -x -R 1 1 && tool 0 perfquery -x 1 1; }
 no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
 
-for face in ofed mainline; do
+for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=umad-$face
 	export SOFTHCA_INSTANCE
 	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1

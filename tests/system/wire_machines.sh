@@ -144,7 +144,9 @@ if command -v python3 >/dev/null; then
 else
 	skip "a capture has what passes the network" "install python3"
 fi
-if command -v python3 >/dev/null; then
+if ! all_rows; then
+	:
+elif command -v python3 >/dev/null; then
 	ok "a capture has what passes the network, IPv6" ours ipv6 on_machines captured
 else
 	skip "a capture has what passes the network, IPv6" "install python3"
@@ -158,7 +160,9 @@ if command -v mpirun.openmpi >/dev/null && command -v mpicc.openmpi >/dev/null; 
 else
 	skip "Open MPI" "install openmpi-bin and libopenmpi-dev"
 fi
-if command -v mpiexec.hydra >/dev/null && command -v mpicc.mpich >/dev/null; then
+if ! all_rows; then
+	: # launchers.sh runs MPICH
+elif command -v mpiexec.hydra >/dev/null && command -v mpicc.mpich >/dev/null; then
 	mpicc.mpich -O2 -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" || exit 1
 	ok "MPICH" on_machines hydra UCX_TLS=rc_v,self
 else
