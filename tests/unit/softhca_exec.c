@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <stddef.h>
@@ -377,6 +378,28 @@ static void many_threads_come_and_go(void **state)
 	mock_free(m);
 }
 
+/* All slots are made, but a store to each would take a page fault for each of their pages. */
+static void a_new_instance_touches_few_pages(void **state)
+{
+	struct rusage before, after;
+	struct mock *m;
+	struct sh_exec *e;
+
+	(void)state;
+	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+	m = mock_new(NULL);
+	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+	assert_true((uint64_t)(after.ru_minflt - before.ru_minflt) <
+		    SH_MAX_EXEC * sizeof(*e) / 4096);
+	e = sh_at(&m->dev, SH_EXEC_OFF);
+	for (uint32_t i = 1; i < SH_MAX_EXEC; i++) {
+		assert_int_equal(pthread_mutex_trylock(&e[i].owner), 0);
+		assert_int_equal(pthread_mutex_trylock(&e[i].owner), EBUSY);
+		assert_int_equal(pthread_mutex_unlock(&e[i].owner), 0);
+	}
+	mock_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +410,7 @@ int main(void)
 		cmocka_unit_test(a_handlers_doorbell_is_served_on_the_way_out),
 		cmocka_unit_test(a_doorbell_on_top_of_another_is_served),
 		cmocka_unit_test(many_threads_come_and_go),
+		cmocka_unit_test(a_new_instance_touches_few_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

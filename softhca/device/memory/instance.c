@@ -293,7 +293,7 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	}
 
 	sh_lock_init(&inst->recovery);
-	err = sh_exec_init(base);
+	err = sh_exec_init(base, fd);
 	for (i = 0; i < inst->hcas && !err; i++)
 		err = hca_init(inst, fd, i, &cfg->wire);
 	if (err)
