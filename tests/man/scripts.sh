@@ -198,7 +198,7 @@ esac
 END
 printf '#!/bin/sh\nAS_ROOT=yes exec "$@"\n' >"$tmp/bin/sudo"
 printf '#!/bin/sh\necho 1000\n' >"$tmp/bin/id"
-printf '#!/bin/sh\ncase $* in *jq) ;; *) echo "install ok installed" ;; esac\n' >"$tmp/bin/dpkg-query"
+printf '#!/bin/sh\nfor word; do case $word in -* | *{* | jq) ;; *) echo "$word install ok installed" ;; esac; done\nexit 1\n' >"$tmp/bin/dpkg-query"
 chmod +x "$tmp"/bin/*
 # Without one of these the script under test would find the machine's own.
 for fake in apt-get sudo id dpkg-query; do
@@ -271,6 +271,24 @@ build_usage() {
 	done
 }
 ok "without a directory it prints its usage" build_usage
+
+# compiled DIRECTORY COMMAND...: the command does it as make would call it.
+compiled() {
+	# shellcheck disable=SC2086 # words: $CC
+	(cd "$tmp/objects/$1" && shift && "$@" --silent --tag=CC --mode=compile $CC -DVALUE='"a b"' -MD -MP -MF one.d -c -o part/one.lo ../one.c)
+}
+objects() {
+	mkdir -p "$tmp"/objects/{theirs,ours}/part && printf 'const char *one(void);\nconst char *one(void) { return VALUE; }\n' >"$tmp/objects/one.c" || return 1
+	compiled theirs "$top_builddir/libtool" && compiled ours "$top_srcdir/scripts/compile" "$top_builddir/libtool" &&
+		cmp "$tmp"/objects/{theirs,ours}/part/.libs/one.o && [ ! -e "$tmp/objects/ours/part/one.o" ] && [ -s "$tmp/objects/ours/one.d" ] || return 1
+	# libtool takes it for its own, and does what is something else.
+	# shellcheck disable=SC2086 # words: $CC
+	(cd "$tmp/objects/ours" && "$top_srcdir/scripts/compile" "$top_builddir/libtool" --silent --tag=CC --mode=link $CC -shared -o libone.la -rpath /nowhere \
+		part/one.lo && nm -D .libs/libone.so | grep ' T one$') || return 1
+	echo wrong >"$tmp/objects/one.c"
+	status 1 compiled ours "$top_srcdir/scripts/compile" "$top_builddir/libtool"
+}
+ok "scripts/compile makes the objects that libtool makes" objects
 
 # Each step writes half of what it makes, is interrupted there if STOP names it, and then writes the other half.
 again=$tmp/again

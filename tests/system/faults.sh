@@ -37,12 +37,17 @@ bad_fabric() {
 }
 # Each kind of fault occurred, and the counters that must show it do.
 at_work() {
+	local filter=$total' true'
 	for kind in "$@"; do
-		query --arg kind "$kind" "$total"' done($kind) > 0' || return 1
+		filter="$filter and done(\"$kind\") > 0"
+		case $kind in
+		corrupt) filter="$filter and total(.drops_icrc) > 0" ;;
+		drop) filter="$filter and total(.retries) > 0" ;;
+		duplicate) filter="$filter and total(.duplicates) > 0" ;;
+		esac
 	done
-	case " $* " in *" corrupt "*) query "$total"' total(.drops_icrc) > 0' || return 1 ;; esac
-	case " $* " in *" drop "*) query "$total"' total(.retries) > 0' || return 1 ;; esac
-	case " $* " in *" duplicate "*) query "$total"' total(.duplicates) > 0' || return 1 ;; esac
+	# At once: jq takes longer to begin than to look.
+	query "$filter"
 }
 rc() {
 	bad_fabric drop duplicate corrupt && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n "$1" -s "$2" -m 256 &&

@@ -44,14 +44,14 @@ libfabric() { # libfabric PROVIDER ENDPOINT
 inside() {
 	on a rping -s -C 5 >"$tmp/server.out" 2>&1 &
 	server=$!
-	until_true shows a "$listens" && on a rping -c -a "$net.1" -C 5
-	wait "$server" && until_true shows a "$no_channel"
+	until_true holds a "$listens" && on a rping -c -a "$net.1" -C 5
+	wait "$server" && until_true holds a "$no_channel"
 }
 
 connected() {
 	on a rping -s -v -C 1000000 >"$tmp/a.out" 2>&1 &
 	server=$!
-	until_true shows a "$listens" || return 1
+	until_true holds a "$listens" || return 1
 	on b rping -c -a "$net.1" -C 1000000 >"$tmp/b.out" 2>&1 &
 	client=$!
 	until_true shows a "$established" && until_true shows b "$established"
@@ -64,7 +64,7 @@ killed() { # killed VICTIM SURVIVOR [LOST]
 	kill -KILL "$("$SOFTHCA" show --json "$1" | jq '.connection_channels[0].pid')"
 	wait "$server" "$client"
 	grep -q DISCONNECT "$tmp/$2.out" || { tail "$tmp/$2.out"; return 1; }
-	until_true shows a "$no_channel" && until_true shows b "$no_channel"
+	until_true holds a "$no_channel" && until_true holds b "$no_channel"
 }
 
 # Stops the instance of one end, of whose messages half are lost. That instance has to tell the other end: a program
@@ -74,7 +74,7 @@ stopped() { # stopped VICTIM SURVIVOR
 	"$SOFTHCA" fault "$1" seed 1 && "$SOFTHCA" fault "$1" cm-drop 50% && "$SOFTHCA" stop "$1" || return 1
 	wait "$server" "$client"
 	grep -q DISCONNECT "$tmp/$2.out" || { tail "$tmp/$2.out"; return 1; }
-	until_true shows "$2" "$no_channel"
+	until_true holds "$2" "$no_channel"
 }
 
 # The data of UD must arrive: only what arranges for it is lost.
