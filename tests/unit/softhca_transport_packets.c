@@ -115,7 +115,8 @@ static void test_duplicates_before_reads(void **state)
 	(void)state;
 	open_pair();
 	deliver(request(SH_PKT_WRITE, F | L, P, 1, 10));
-	assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + 1, 1, 2 * TMTU)), SH_PKT_READ_RESP);
+	assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + 1, 1, 2 * TMTU)),
+			 SH_PKT_READ_RESP);
 	deliver(request(SH_PKT_WRITE, F | L, P, 1, 10));
 	nak(SH_AETH_ACK, P);
 	deliver(request(SH_PKT_SEND, F | L, P + 3, 1, 10));
@@ -133,7 +134,8 @@ static void test_duplicates_before_reads(void **state)
 	nak(SH_AETH_ACK, P + 7);
 	/* More of them than results are kept: the atomic operation is behind the oldest one that is known. */
 	for (uint32_t i = 0; i < SH_QP_ATOMICS; i++)
-		assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + 8 + i, 1, 8)), SH_PKT_READ_RESP);
+		assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + 8 + i, 1, 8)),
+				 SH_PKT_READ_RESP);
 	deliver(request(SH_PKT_WRITE, F | L, P + 7, 1, 10));
 	nak(SH_AETH_ACK, P + 7);
 	tpair_close(&p);
@@ -373,10 +375,13 @@ static void test_not_for_this_qp(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sequence),      cmocka_unit_test(test_duplicates_before_reads),
+		cmocka_unit_test(test_sequence),
+		cmocka_unit_test(test_duplicates_before_reads),
 		cmocka_unit_test(test_overlap),
-		cmocka_unit_test(test_malformed),     cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_rnr_then_more), cmocka_unit_test(test_not_for_this_qp),
+		cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_rnr_then_more),
+		cmocka_unit_test(test_not_for_this_qp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,7 +64,8 @@ static void list_read(struct sh_qp *qp, uint32_t psn)
 {
 	uint32_t head = qp->atomic_head;
 
-	__atomic_store_n(&qp->atomic_psn[head % SH_QP_ATOMICS], (psn + 1) | IS_READ, __ATOMIC_RELAXED);
+	__atomic_store_n(&qp->atomic_psn[head % SH_QP_ATOMICS], (psn + 1) | IS_READ,
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&qp->atomic_head, head + 1, __ATOMIC_RELAXED);
 }
 
