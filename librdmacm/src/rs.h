@@ -349,13 +349,9 @@ int rs_poll_fds(const struct rs *rs, struct pollfd *fds);
  * that follow from it. */
 void rs_advance(struct rs *rs, const struct pollfd *fds, int n);
 
-/* A signal has interrupted this thread's sleep: whether its call goes on (rsocket_restart.c). */
-bool rs_restarts(void);
-
 typedef bool rs_test(const struct rs *rs);
 /* Waits, with the lock, until test() holds; the lock is given up meanwhile. deadline_ms: see
- * rs_deadline(). -EINTR if the signal's handler, or a deadline, does not let the call go on; -EAGAIN at the
- * deadline; -EBADF: it has been closed, and is not the caller's. */
+ * rs_deadline(). -EINTR, -EAGAIN at the deadline, -EBADF: it has been closed, and is not the caller's. */
 int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms);
 /* The same, until something has happened. */
 int rs_sleep(struct rs *rs, int64_t deadline_ms);

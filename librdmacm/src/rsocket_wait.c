@@ -324,9 +324,6 @@ int rs_sleep(struct rs *rs, int64_t deadline_ms)
 	if (ret < 0)
 		ret = -errno;
 	pthread_cleanup_pop(0);
-	/* As with a socket: one that has a time-out is not restarted. */
-	if (ret == -EINTR && deadline_ms < 0 && rs_restarts())
-		ret = n = 0;
 	end_sleep(&sleep);
 	if (rs->life != life)
 		return -EBADF;
