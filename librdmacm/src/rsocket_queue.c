@@ -384,11 +384,12 @@ void rs_put_memory(struct rs_memory *memory)
 	memory->at = NULL;
 }
 
-/* The region is the parent's. */
+/*
+ * The region is the parent's. A child of ibv_fork_init() has not got the memory, and what lies at this address now is something
+ * else: nothing is unmapped. Memory that was inherited goes with the process, or with exec().
+ */
 void rs_forget_memory(struct rs_memory *memory)
 {
-	if (memory->at)
-		munmap(memory->at, memory->size);
 	memory->at = NULL;
 }
 

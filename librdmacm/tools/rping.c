@@ -39,7 +39,8 @@ struct ping {
 	char *source_buf, *sink_buf; /* the client's */
 	char *buf;		     /* the server's */
 	struct ibv_mr *send_mr, *recv_mr, *source_mr, *sink_mr, *buf_mr;
-	bool gone;
+	bool gone; /* nothing more can come */
+	bool left; /* since the peer has ended the connection */
 };
 
 static int debug(const struct ping *p, const char *what)
@@ -65,7 +66,7 @@ static void look_at_event(struct ping *p)
 	}
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED) {
 		fprintf(stderr, "%s DISCONNECT EVENT...\n", p->server ? "server" : "client");
-		p->gone = true;
+		p->gone = p->left = true;
 	} else if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 		fprintf(stderr, "cma detected device removal!!!!\n");
 		p->gone = true;
@@ -252,7 +253,7 @@ static int serve_ping(struct ping *p)
 		return -1;
 	debug(p, "server rdma write complete");
 	/* With this answer the client may end: what acknowledges it can be lost with the client's QP. */
-	return say(p, NULL, NULL, 0) && !p->gone ? -1 : 0;
+	return say(p, NULL, NULL, 0) && !p->left ? -1 : 0;
 }
 
 static int serve_one(struct ping *p, struct rdma_cm_id *listen_id)
@@ -264,7 +265,7 @@ static int serve_one(struct ping *p, struct rdma_cm_id *listen_id)
 
 	if (rdma_get_request(listen_id, &p->id))
 		return tool_fail("rdma_get_request");
-	p->gone = false;
+	p->gone = p->left = false;
 	if (!set_up(p)) {
 		if (rdma_accept(p->id, &param)) {
 			tool_fail("rdma_accept");

@@ -59,6 +59,8 @@ bool top_ask(struct top_question *q, const char *instance)
 		complain("cannot ask the daemon: cannot make a pipe: %s", strerror(errno));
 		return false;
 	}
+	/* Where the caller ignores it, no child can be waited for. */
+	signal(SIGCHLD, SIG_DFL);
 	q->began = top_seconds();
 	q->pid = fork();
 	if (q->pid == 0)

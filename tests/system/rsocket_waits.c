@@ -518,17 +518,43 @@ static void still_works(int ends[2])
 	}
 }
 
+enum { MAPPED = 200, MAP_SIZE = 128 << 10 };
+
+/*
+ * With ibv_fork_init() a child has holes where the rsockets' memory was. What it maps there is its own.
+ */
+static void map_holes(char *mapped[MAPPED])
+{
+	for (int i = 0; i < MAPPED; i++) {
+		mapped[i] = mmap(NULL, MAP_SIZE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		CHECK(mapped[i] != MAP_FAILED);
+		memset(mapped[i], i, MAP_SIZE);
+	}
+}
+
+static void are_whole(char *const mapped[MAPPED])
+{
+	for (int i = 0; i < MAPPED; i++)
+		for (int at = 0; at < MAP_SIZE; at += 4096)
+			CHECK(mapped[i][at] == (char)i);
+}
+
 static void test_child_closes(void)
 {
-	int ends[2], more[2], listening, connecting, one, datagrams[2], status;
+	int ends[2], listening, connecting, one, datagrams[2], status;
 	struct sockaddr_in addr, at;
+	/* Of its own, since a child does not get the page. */
+	void *more = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char data;
 	pid_t child;
 
 	alarm(LONG_MS / 1000);
+	CHECK(!setenv("RDMAV_FORK_SAFE", "1", 1));
 	wish.iomap = 4;
 	pair(ends);
-	CHECK(riomap(ends[0], more, sizeof(more), PROT_WRITE, 0, -1) != -1);
+	CHECK(more != MAP_FAILED);
+	CHECK(riomap(ends[0], more, 4096, PROT_WRITE, 0, -1) != -1);
 	still_works(ends);
 	listening = listener(&addr);
 	connecting = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -545,14 +571,17 @@ static void test_child_closes(void)
 	CHECK(child >= 0);
 	if (!child) {
 		int all[] = {ends[0], ends[1], listening, connecting, datagrams[0], datagrams[1]};
+		char *mapped[MAPPED];
 
 		/* Quickly: nobody would take the last message. */
 		alarm(LONG_MS / 1000);
+		map_holes(mapped);
 		for (unsigned int i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 			CHECK(!rclose(all[i]));
 			CHECK(fcntl(all[i], F_GETFD) == -1 && errno == EBADF);
 			FAILS(rclose(all[i]), EBADF);
 		}
+		are_whole(mapped);
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child);
@@ -586,8 +615,7 @@ static const struct rsocket_test tests[] = {
 	{"connecting", test_connecting},     {"bound", test_bound},
 	{"timeouts", test_timeouts},	     {"interruption", test_interruption},
 	{"cancellation", test_cancellation}, {"other_files", test_other_files},
-	{"woken_number", test_woken_number}, 
-	{"child_closes", test_child_closes},
+	{"woken_number", test_woken_number}, {"child_closes", test_child_closes},
 };
 
 int main(int argc, char **argv)
