@@ -62,6 +62,9 @@ static struct {
 	struct sh_ident root; /* of the directories in which the connection was made */
 } control = {.fd = -1, .memfd = -1, .lease = -1};
 
+/* All of shim_dev stands, for threads that have no lock. */
+static bool described;
+
 /* A mapping holds the lease, so that the program's close() and closefrom() do not give it back. */
 static void take_lease(void)
 {
@@ -340,7 +343,10 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 	}
 #endif
 	shim.trap = mmio && *mmio ? !strcmp(mmio, "trap") : shim_dev.inst->trap;
-	return sh_process_init(&shim_dev, shim.dir);
+	err = sh_process_init(&shim_dev, shim.dir);
+	if (!err)
+		__atomic_store_n(&described, true, __ATOMIC_RELEASE);
+	return err;
 }
 
 static struct sh_ident root(void)
@@ -421,7 +427,9 @@ static void announce(enum sh_waits what, uint64_t a, uint64_t b)
 {
 	int saved = errno;
 
-	if (!shim_dev.inst || __atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE))
+	/* Another thread may attach this process at this moment: pairs with attach(). */
+	if (!__atomic_load_n(&described, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE))
 		return;
 	if (what == SH_WAITS_NOT)
 		sh_wait_end(&shim_dev);
