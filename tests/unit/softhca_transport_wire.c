@@ -570,6 +570,31 @@ static void test_ends_unanswered(void **state)
 		assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
 		tpair_close(&p);
 	}
+	/* More than the window, and nobody answers: not longer than the first time-out. */
+	open_with_engine(&p, SH_QPT_RC);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 150 * TMTU);
+	queue.lose_all = true;
+	tqp_send(&p.a, &wr);
+	until_probe(&p);
+	is_not_over(&p);
+	mock_advance(p.m, 4 * sh_ack_ns(14));
+	assert_true(is_over(&p));
+	assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
+	tpair_close(&p);
+	/* A READ whose first piece has been asked for. */
+	open_with_engine(&p, SH_QPT_RC);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 150 * TMTU);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 1);
+	sh_look(&p.m->dev, 0, p.a.qpn);
+	assert_true(is_over(&p));
+	/* But not what stands behind it. */
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+	tqp_send(&p.a, &wr);
+	is_not_over(&p);
+	pump(&p);
+	assert_true(is_over(&p));
+	tpair_close(&p);
 	open_with_engine(&p, SH_QPT_RC);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100 * TMTU);
 	tqp_send(&p.a, &wr);

@@ -62,10 +62,12 @@ static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, str
 
 static void list_read(struct sh_qp *qp, uint32_t psn)
 {
-	uint32_t head = qp->atomic_head;
+	uint32_t head = qp->atomic_head, listed = (psn + 1) | IS_READ;
 
-	__atomic_store_n(&qp->atomic_psn[head % SH_QP_ATOMICS], (psn + 1) | IS_READ,
-			 __ATOMIC_RELAXED);
+	/* A thread that was thrown, or has died, may have listed it before. */
+	if (qp->atomic_psn[(head - 1) % SH_QP_ATOMICS] == listed)
+		return;
+	__atomic_store_n(&qp->atomic_psn[head % SH_QP_ATOMICS], listed, __ATOMIC_RELAXED);
 	__atomic_store_n(&qp->atomic_head, head + 1, __ATOMIC_RELAXED);
 }
 

@@ -140,18 +140,20 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 
 /*
  * Notes whether something waits that has not been sent yet, for who ends the QP. What is not sent now may itself be
- * new. If it has been sent before, and goes once more, something new may stand behind it.
+ * new, but for the rest of a READ: a card has asked for all of it at once. If it has been sent before, and goes once more,
+ * something new may stand behind it.
  */
-static void note_unsent(struct sh_dev *dev, struct sh_qp *qp, const struct sh_packet *p,
-			enum sh_wire_admitted admitted)
+static void note_unsent(struct sh_dev *dev, struct sh_qp *qp, const struct sh_wqe *wqe,
+			const struct sh_packet *p, enum sh_wire_admitted admitted)
 {
+	bool rest = p->op == SH_PKT_READ && first_of(wqe, p);
 	uint32_t end = sh_psn_add(p->psn, packets_of(p));
 
 	if (admitted == SH_WIRE_SEND) {
 		/* If this was not all, the requester comes again at once. */
 		if (sh_psn_diff(qp->next_psn, qp->wire_psn) > 0)
 			qp->wire_left &= (uint8_t)~SH_WIRE_UNSENT;
-	} else if (sh_psn_diff(end, qp->wire_psn) > 0 ||
+	} else if ((!rest && sh_psn_diff(end, qp->wire_psn) > 0) ||
 		   sh_wqe_posted(dev, qp, qp->sq_begun) == 1) {
 		qp->wire_left |= SH_WIRE_UNSENT;
 	}
@@ -163,7 +165,7 @@ enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, stru
 	enum sh_wire_admitted admitted = admit(dev, hca, qp, wqe, p);
 
 	if (dev->wire && sh_qp_is_reliable(qp))
-		note_unsent(dev, qp, p, admitted);
+		note_unsent(dev, qp, wqe, p, admitted);
 	if (admitted == SH_WIRE_SEND && sh_psn_diff(qp->next_psn, qp->wire_psn) > 0)
 		qp->wire_psn = qp->next_psn;
 	/*
