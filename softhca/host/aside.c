@@ -180,13 +180,19 @@ int sh_number_own_from(unsigned int fd)
 
 int sh_close(int fd)
 {
-	int err;
+	int err = -EBADF;
 
 	if (!is_marked(fd))
 		return sh_sys(syscall(SYS_close, fd));
 	sh_aside_begin();
-	__atomic_fetch_and(&own[fd / BITS], ~(UINT64_C(1) << fd % BITS), __ATOMIC_SEQ_CST);
-	err = sh_sys(syscall(SYS_close, fd));
+	/*
+	 * The program may have put a file of its own there. The mark stays then: another thread's
+	 * table may still have under the number what was marked.
+	 */
+	if (is_own(fd)) {
+		__atomic_fetch_and(&own[fd / BITS], ~(UINT64_C(1) << fd % BITS), __ATOMIC_SEQ_CST);
+		err = sh_sys(syscall(SYS_close, fd));
+	}
 	sh_aside_end();
 	return err;
 }

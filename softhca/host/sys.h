@@ -63,7 +63,10 @@ static inline int sh_open(const char *path, int flags)
 	return sh_openat(AT_FDCWD, path, flags, 0);
 }
 
-/* Also of the descriptors that are softhca's own (aside.h). */
+/*
+ * Also of the descriptors that are softhca's own (aside.h). One whose number the program has given to
+ * a file of its own is gone: -EBADF.
+ */
 int sh_close(int fd);
 
 static inline long sh_read(int fd, void *buf, size_t len)

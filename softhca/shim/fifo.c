@@ -164,19 +164,6 @@ static long sleep_in(int fd)
 	return n ? n : -EIO;
 }
 
-static long sleep_and_ask(int fd, long (*ask)(void *arg), void *arg)
-{
-	long ret;
-
-	do {
-		ret = sleep_in(fd);
-		if (ret < 0)
-			return ret;
-		ret = ask(arg);
-	} while (ret == -EAGAIN);
-	return ret;
-}
-
 static void close_twin(void *fd)
 {
 	sh_close(*(int *)fd);
@@ -195,11 +182,28 @@ int shim_fifo_still(int fd, const struct shim_fifo *f)
 	return now.generation == f->generation ? 0 : -EBADF;
 }
 
-/*
- * As a kernel does, a thread that sleeps holds the file: another thread may close the descriptor, or
- * open another file under its number.
- */
-long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg)
+#define LOST (-4096L) /* no error that the kernel returns */
+
+/* LOST: the thread has slept, and the program has put another file under the number meanwhile. */
+static long sleep_and_ask(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg)
+{
+	long ret = shim_fifo_still(fd, f);
+
+	while (!ret) {
+		ret = sleep_in(fd);
+		if (ret < 0)
+			return ret;
+		ret = ask(arg);
+		if (ret != -EAGAIN)
+			return ret;
+		ret = shim_fifo_still(fd, f);
+		if (ret == -EBADF)
+			return LOST;
+	}
+	return ret;
+}
+
+static long sleep_in_twin(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg)
 {
 	int twin = sh_fd_twin(fd);
 	long ret;
@@ -207,11 +211,23 @@ long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), v
 	if (twin == -EBADF)
 		return twin;
 	if (twin < 0)
-		return sleep_and_ask(fd, ask, arg);
+		return sleep_and_ask(fd, f, ask, arg);
 	pthread_cleanup_push(close_twin, &twin);
-	ret = shim_fifo_still(twin, f);
-	if (!ret)
-		ret = sleep_and_ask(twin, ask, arg);
+	ret = sleep_and_ask(twin, f, ask, arg);
 	pthread_cleanup_pop(1);
+	return ret;
+}
+
+/*
+ * As a kernel does, a thread that sleeps holds the file: another thread may close the descriptor, or
+ * open another file under its number.
+ */
+long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg)
+{
+	long ret;
+
+	do
+		ret = sleep_in_twin(fd, f, ask, arg);
+	while (ret == LOST);
 	return ret;
 }

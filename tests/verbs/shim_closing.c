@@ -7,13 +7,17 @@
  * Seconds: 120
  */
 #include <dirent.h>
+#include <endian.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include <rdma/ib_user_mad.h>
 
 #include "verbs_test.h"
 
@@ -315,6 +319,126 @@ static void takes_numbers_beside_threads(void)
 	pipe_is_empty();
 }
 
+/* ---- the same while a thread sleeps in a read ---- */
+
+struct message {
+	struct ib_user_mad_hdr hdr;
+	uint8_t mad[256];
+};
+
+static void *reads(void *arg)
+{
+	struct message m;
+
+	post(1, (uint64_t)gettid());
+	CHECK_EQ(read(*(int *)arg, &m, sizeof(m)), sizeof(m));
+	post(2, 1);
+	return NULL;
+}
+
+static bool is_asleep(pid_t thread)
+{
+	char name[64], text[512] = "", *state;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", thread);
+	CHECK((fd = open(name, O_RDONLY)) >= 0);
+	CHECK(read(fd, text, sizeof(text) - 1) > 0);
+	CHECK_EQ(close(fd), 0);
+	state = strrchr(text, ')');
+	CHECK(state);
+	return state[2] == 'S';
+}
+
+/* It may also sleep on its way there, which is as good for what follows. */
+static void until_it_sleeps(void)
+{
+	for (int i = 0; i < 10; i++) {
+		while (!is_asleep((pid_t)board->word[1]))
+			sleep_ms(1);
+		sleep_ms(5);
+	}
+}
+
+static void ask(int fd, uint32_t agent)
+{
+	struct message m = {.hdr = {.id = agent, .timeout_ms = 1000, .lid = htobe16(1)},
+			    .mad = {1, 1, 1, 1}};
+
+	m.mad[15] = 7;
+	m.mad[17] = 0x11;
+	CHECK_EQ(write(fd, &m, sizeof(m)), sizeof(m));
+}
+
+/* All numbers of the shim's are the program's pipe then, in which there is a byte. */
+static int take_all(int *taken)
+{
+	int n = 0;
+
+	for (int fd = BASE; n < TOP && (fd = next_shims(fd)); fd++) {
+		if (is_pipe(fd))
+			continue;
+		CHECK_EQ(dup2(pipe_of[0], fd), fd);
+		taken[n++] = fd;
+	}
+	return n;
+}
+
+static void give_back(const int *taken, int n)
+{
+	for (int i = 0; i < n; i++) {
+		CHECK(is_pipe(taken[i]));
+		CHECK_EQ(close(taken[i]), 0);
+	}
+}
+
+/*
+ * What the thread sleeps in is the shim's, and cannot move. Another reader may have taken what has
+ * woken it, and it goes back to sleep: here a byte of nobody's wakes it.
+ */
+static void takes_numbers_of_a_sleeper(bool woken)
+{
+	struct ib_user_mad_reg_req r = {.mgmt_class = 1, .mgmt_class_version = 1};
+	static int taken[TOP];
+	int fd = BASE - 3, n, opened = open("/dev/infiniband/umad0", O_RDWR), fifo;
+	char name[64], byte = 1;
+	pthread_t t;
+
+	CHECK(opened >= 0);
+	if (opened != fd) {
+		CHECK_EQ(dup2(opened, fd), fd);
+		CHECK_EQ(close(opened), 0);
+	}
+	CHECK_EQ(ioctl(fd, IB_USER_MAD_ENABLE_PKEY), 0);
+	CHECK_EQ(ioctl(fd, IB_USER_MAD_REGISTER_AGENT, &r), 0);
+	post(1, 0);
+	post(2, 0);
+	CHECK_EQ(pthread_create(&t, NULL, reads, &fd), 0);
+	await(1, 1);
+	until_it_sleeps();
+	n = take_all(taken);
+	CHECK(n > 0);
+	CHECK_EQ(write(pipe_of[1], &byte, 1), 1);
+	if (woken) {
+		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		fifo = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_NONBLOCK);
+		CHECK(fifo >= 0);
+		CHECK_EQ(syscall(SYS_write, fifo, &byte, 1), 1);
+		CHECK_EQ(syscall(SYS_close, fifo), 0);
+		until_it_sleeps();
+		CHECK_EQ(board->word[2], 0);
+	}
+	ask(fd, r.id);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(board->word[2], 1);
+	give_back(taken, n);
+	CHECK_EQ(read(pipe_of[0], &byte, 1), 1);
+	pipe_is_empty();
+	CHECK_EQ(close(fd), 0);
+	register_once();
+	one_message(7);
+}
+
 /*
  * The program has closed the shim's with system calls of its own, and its files have the numbers
  * since: it closes them like others.
@@ -445,6 +569,8 @@ int main(void)
 	children();
 	takes_numbers();
 	takes_numbers_beside_threads();
+	takes_numbers_of_a_sleeper(false);
+	takes_numbers_of_a_sleeper(true);
 	takes_closed_numbers();
 	returns();
 	return 0;
