@@ -72,9 +72,14 @@ static void let_go(void)
 		futex(FUTEX_WAKE, 1, NULL);
 }
 
+static bool is_mine(void)
+{
+	return (__atomic_load_n(&owner, __ATOMIC_RELAXED) & ~(uint64_t)SLEEPER) == (uintptr_t)&self;
+}
+
 void sh_event_thrown(void)
 {
-	if ((__atomic_load_n(&owner, __ATOMIC_RELAXED) & ~(uint64_t)SLEEPER) == (uintptr_t)&self)
+	if (is_mine())
 		let_go();
 }
 
@@ -128,6 +133,9 @@ bool sh_event_move(int fd)
 {
 	bool moved = false;
 
+	/* In a handler of a signal that cannot wait */
+	if (is_mine())
+		return false;
 	hold();
 	for (unsigned int i = 0; i < CACHED && !moved; i++) {
 		struct pipe_fd *p = &cache[i];

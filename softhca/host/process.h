@@ -82,7 +82,8 @@ void sh_process_forget_calls(void);
 void sh_event_forget(uint32_t evq);
 /*
  * The program is about to give this number to another file: what this process has of an event queue
- * under it gets another one. False: it has nothing there, or no descriptor is left.
+ * under it gets another one. False: it has nothing there, no descriptor is left, or this thread is in
+ * the middle of using one. The caller sees to it that no handler jumps away from here.
  */
 bool sh_event_move(int fd);
 /*

@@ -531,7 +531,9 @@ bool shim_control_move(int fd)
 	if (mine)
 		return false;
 	shim_control_hold();
-	moved = move(&control.fd, fd) || move(&control.memfd, fd) || move(&control.lease, fd);
+	/* A handler that jumped away from the cache of events would leave its lock held. */
+	moved = move(&control.fd, fd) || move(&control.memfd, fd) || move(&control.lease, fd) ||
+		sh_event_move(fd);
 	shim_control_put();
 	return moved;
 }

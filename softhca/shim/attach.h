@@ -82,9 +82,9 @@ bool shim_control_mine(void); /* this thread has the connection */
  */
 int shim_memory_fd(void);
 /*
- * The program is about to give this number to another file: the connection, and what else is here,
- * gets another one. Waits for uses of it to end. False: there is nothing of that, or no descriptor is
- * left.
+ * The program is about to give this number to another file: what this process has under it, of the
+ * connection or an event queue, gets another one. Waits for uses of it to end. False: there is nothing
+ * of that, this thread is in the middle of a use, or no descriptor is left.
  */
 bool shim_control_move(int fd);
 /* Is that file device memory? */

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "softhca/host/aside.h"
-#include "softhca/host/process.h"
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "closing.h"
@@ -113,7 +112,7 @@ EXPORT void closefrom(int first)
 /* What has the number gets another one. What is open for a moment only is waited for. */
 static void make_room(int fd)
 {
-	if (shim_control_move(fd) || sh_event_move(fd))
+	if (shim_control_move(fd))
 		return;
 	for (unsigned int turn = 0; turn < TURNS && is_own(fd); turn++)
 		sh_give_way(turn);
