@@ -7,7 +7,8 @@
  * marked one, and opened another file under the number: so marks say what they were made for.
  *
  * There is no lock that a signal handler, a stopped thread or a child of vfork() could find taken:
- * whoever waits here goes on after some milliseconds, as if there was nobody to wait for.
+ * whoever waits here goes on after some milliseconds, as if there was nobody to wait for, and nobody
+ * waits for the same ones again.
  */
 #include <sys/resource.h>
 
@@ -17,7 +18,7 @@
 
 #define MOST  16384 /* numbers beyond are not protected */
 #define BITS  64
-#define TURNS 300 /* of sh_give_way(): some 10 ms */
+#define TURNS 300 /* of sh_give_way(): some 20 ms */
 
 #define TLS __thread __attribute__((tls_model("initial-exec")))
 
@@ -30,23 +31,87 @@ static int end;		    /* behind the highest number that was ever marked */
 static uint64_t changes;
 static uint32_t sweeps;
 static int here; /* the process; its children by other ways than fork() have a table of their own */
+static uint32_t stuck_inside, stuck_sweeps; /* how many were waited for in vain */
 static TLS unsigned int inside, sweeping;
+static void (*after)(void);    /* for threads that come out of both; NULL: no handlers wait */
+static TLS void (*then)(void); /* the same for this thread, which is in */
 static TLS struct sh_door *door;
 
 /* ---- sections ---- */
+
+void sh_aside_guard(void (*fn)(void))
+{
+	__atomic_store_n(&after, fn, __ATOMIC_RELEASE);
+}
+
+bool sh_aside_guarded(void)
+{
+	return then != NULL;
+}
+
+/*
+ * Before a thread counts itself in. If handlers did not wait at that time, one may have jumped away,
+ * and the thread never gets out: its handlers must not wait for that.
+ */
+static void guard(void)
+{
+	if (!inside && !sweeping)
+		then = __atomic_load_n(&after, __ATOMIC_ACQUIRE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* Last of all: a handler that this lets run may jump away. */
+static void unguard(void)
+{
+	void (*fn)(void) = then;
+
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (inside || sweeping || !fn)
+		return;
+	then = NULL;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	fn();
+}
+
+/* Are there some in that number who have not been waited for in vain before? */
+static bool some(uint32_t number, uint32_t *stuck)
+{
+	uint32_t were = __atomic_load_n(stuck, __ATOMIC_RELAXED);
+
+	/* They were late, and not stuck. */
+	if (number < were)
+		__atomic_store_n(stuck, number, __ATOMIC_RELAXED);
+	return number > were;
+}
+
+/* The same on a turn of a loop that waits for them. *least: the lowest number of all turns */
+static bool wait_for(uint32_t number, uint32_t *stuck, uint32_t *least, unsigned int turn)
+{
+	if (!some(number, stuck))
+		return false;
+	if (!turn || number < *least)
+		*least = number;
+	if (turn < TURNS)
+		return true;
+	__atomic_store_n(stuck, *least, __ATOMIC_RELAXED);
+	return false;
+}
 
 /* A thread in a section is not thrown (life.h). */
 void sh_aside_begin(void)
 {
 	struct sh_door *was;
+	uint32_t least = 0;
 
+	guard();
 	if (inside++)
 		return;
 	was = sh_pin();
 	for (unsigned int turn = 0;; turn++) {
 		__atomic_fetch_add(&changes, 1, __ATOMIC_SEQ_CST);
 		/* Pairs with sh_sweep_begin(). */
-		if (!__atomic_load_n(&sweeps, __ATOMIC_SEQ_CST) || sweeping || turn == TURNS)
+		if (sweeping || !wait_for(__atomic_load_n(&sweeps, __ATOMIC_SEQ_CST), &stuck_sweeps,
+					  &least, turn))
 			break;
 		__atomic_fetch_sub(&changes, 1, __ATOMIC_SEQ_CST);
 		sh_give_way(turn);
@@ -59,22 +124,26 @@ void sh_aside_end(void)
 	/* A child that a handler has made in the middle of one begins anew. */
 	if (!inside || --inside)
 		return;
-	__atomic_fetch_add(&changes, CHANGE - 1, __ATOMIC_SEQ_CST);
+	some(__atomic_add_fetch(&changes, CHANGE - 1, __ATOMIC_SEQ_CST) & INSIDE, &stuck_inside);
 	sh_unpin(door);
+	unguard();
 }
 
 void sh_sweep_begin(void)
 {
+	uint32_t least = 0;
+
 	if (getpid() != here)
 		return;
+	guard();
 	sweeping++;
 	__atomic_fetch_add(&sweeps, 1, __ATOMIC_SEQ_CST);
-	for (unsigned int turn = 0; turn < TURNS && !inside; turn++) {
-		/* Pairs with sh_aside_begin(). */
-		if (!(__atomic_load_n(&changes, __ATOMIC_SEQ_CST) & INSIDE))
-			break;
+	/* Pairs with sh_aside_begin(). */
+	for (unsigned int turn = 0;
+	     !inside && wait_for(__atomic_load_n(&changes, __ATOMIC_SEQ_CST) & INSIDE,
+				 &stuck_inside, &least, turn);
+	     turn++)
 		sh_give_way(turn);
-	}
 }
 
 void sh_sweep_end(void)
@@ -82,14 +151,16 @@ void sh_sweep_end(void)
 	if (!sweeping)
 		return;
 	sweeping--;
-	__atomic_fetch_sub(&sweeps, 1, __ATOMIC_SEQ_CST);
+	some(__atomic_sub_fetch(&sweeps, 1, __ATOMIC_SEQ_CST), &stuck_sweeps);
+	unguard();
 }
 
 void sh_aside_here(void)
 {
 	here = getpid();
 	inside = sweeping = 0;
-	sweeps = 0;
+	then = NULL;
+	sweeps = stuck_sweeps = stuck_inside = 0;
 	changes = sh_number_own_from(0) < 0 ? 0 : changes & ~INSIDE;
 }
 
@@ -134,8 +205,9 @@ static bool is_own(int fd)
 enum sh_number sh_number_is(int fd)
 {
 	enum sh_number is = SH_NUMBER_OTHER;
+	uint32_t least = 0;
 
-	for (unsigned int turn = 0; turn < TURNS; turn++) {
+	for (unsigned int turn = 0; turn <= TURNS; turn++) {
 		uint64_t before = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
 
 		/* A process that has never had one; this saves it the call below. */
@@ -145,8 +217,8 @@ enum sh_number sh_number_is(int fd)
 			is = SH_NUMBER_OWN;
 		else
 			is = sh_fcntl(fd, F_GETFD, 0) < 0 ? SH_NUMBER_FREE : SH_NUMBER_OTHER;
-		if (inside ||
-		    (!(before & INSIDE) && __atomic_load_n(&changes, __ATOMIC_SEQ_CST) == before))
+		if (inside || (!wait_for(before & INSIDE, &stuck_inside, &least, turn) &&
+			       __atomic_load_n(&changes, __ATOMIC_SEQ_CST) == before))
 			break;
 		if (getpid() != here)
 			return SH_NUMBER_OTHER;

@@ -17,6 +17,14 @@
 void sh_aside_begin(void);
 void sh_aside_end(void);
 
+/*
+ * From now on handlers of the program wait while their thread is in a section or a sweep, and fn()
+ * is called when it is out of both.
+ */
+void sh_aside_guard(void (*fn)(void));
+/* Is this thread in one of those? */
+bool sh_aside_guarded(void);
+
 enum sh_number {
 	SH_NUMBER_FREE,
 	SH_NUMBER_OWN,	 /* softhca's */

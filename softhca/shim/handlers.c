@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Handlers of the application wait until their thread is out of device code and off the control
- * connection. On a card they interrupt neither. A handler that uses the connection itself would wait
+ * Handlers of the application wait until their thread is out of device code, off the control
+ * connection, and not about to open or close a descriptor of this library's (host/aside.h). On a card
+ * they interrupt none of that. A handler that uses the connection itself would wait
  * for its own thread for ever; one that jumps away with siglongjmp(), throws or ends the thread would
  * leave locks held and doorbells lost. From just before the process's first request on, this
  * library's handler is installed in front of each. If the thread is inside, that handler blocks the
@@ -17,6 +18,7 @@
 #include <ucontext.h>
 
 #include "softhca/device/memory/exec.h"
+#include "softhca/host/aside.h"
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "compiler.h"
@@ -59,9 +61,15 @@ static uint64_t set_mask(uint64_t mask)
 	return old;
 }
 
+/* What this thread is in, but for device code; its end calls shim_signals_release(). */
+static bool busy(void)
+{
+	return shim_control_mine() || stack_on_spare() || sh_aside_guarded();
+}
+
 void shim_signals_release(void)
 {
-	if (!hold.held || sh_inside() || shim_control_mine() || stack_on_spare())
+	if (!hold.held || sh_inside() || busy())
 		return;
 	hold.held = false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -73,7 +81,7 @@ static bool put_off(int sig, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t before, interrupted, later;
 
-	if (!sh_after_leave(shim_signals_release) && !shim_control_mine() && !stack_on_spare())
+	if (!sh_after_leave(shim_signals_release) && !busy())
 		return false;
 	before = set_mask(~CANNOT_WAIT);
 	if (sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig, info)) <
@@ -287,6 +295,7 @@ static void begin(void)
 		if (__atomic_compare_exchange_n(&guarding, &none, getpid(), false, __ATOMIC_ACQ_REL,
 						__ATOMIC_ACQUIRE))
 			adopt_all();
+		sh_aside_guard(shim_signals_release);
 		__atomic_store_n(&adopting, 0, __ATOMIC_RELEASE);
 	}
 	set_mask(before);
