@@ -22,7 +22,7 @@
 #endif
 
 #define NOWHERE UINT_MAX /* no descriptor has that number */
-#define TURNS	300	 /* of sh_give_way(): some 10 ms */
+#define TURNS	300	 /* of sh_give_way(): some 20 ms */
 
 static bool is_own(int fd)
 {
@@ -109,11 +109,12 @@ EXPORT void closefrom(int first)
 	errno = before;
 }
 
-/* What has the number gets another one. What is open for a moment only is waited for. */
-static void make_room(int fd)
+/* What has the number gets another one. What is open for a moment only is waited for, once. */
+static void make_room(int fd, bool *waited)
 {
-	if (shim_control_move(fd))
+	if (shim_control_move(fd) || *waited)
 		return;
+	*waited = true;
 	for (unsigned int turn = 0; turn < TURNS && is_own(fd); turn++)
 		sh_give_way(turn);
 }
@@ -122,18 +123,19 @@ static void make_room(int fd)
  * Before another file gets the number. True: it was free, and this library does not take it before
  * sh_sweep_end().
  */
-static bool take(int fd)
+static bool take(int old, int fd)
 {
+	bool swept = false, waited = false;
 	int before = errno;
-	bool swept = false;
 
 	for (int i = 0; i < 3 && !swept; i++) {
 		enum sh_number is = sh_number_is(fd);
 
-		if (is == SH_NUMBER_OTHER)
+		/* The call may also be about to fail: nothing is there to take the number. */
+		if (is == SH_NUMBER_OTHER || sh_fcntl(old, F_GETFD, 0) < 0)
 			break;
 		if (is == SH_NUMBER_OWN)
-			make_room(fd);
+			make_room(fd, &waited);
 		sh_sweep_begin();
 		swept = !is_own(fd);
 		if (!swept)
@@ -145,7 +147,7 @@ static bool take(int fd)
 
 EXPORT int dup2(int old, int fd)
 {
-	bool swept = shim_active() && old != fd && !sandbox_told() && take(fd);
+	bool swept = shim_active() && old != fd && !sandbox_told() && take(old, fd);
 	int ret = REAL(dup2)(old, fd);
 
 	if (swept)
@@ -155,7 +157,7 @@ EXPORT int dup2(int old, int fd)
 
 EXPORT int dup3(int old, int fd, int flags)
 {
-	bool swept = shim_active() && old != fd && !sandbox_told() && take(fd);
+	bool swept = shim_active() && old != fd && !sandbox_told() && take(old, fd);
 	int ret = REAL(dup3)(old, fd, flags);
 
 	if (swept)
