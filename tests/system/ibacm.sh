@@ -40,7 +40,7 @@ for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=ibacm-$face
 	export SOFTHCA_INSTANCE
 	services=
-	"$SOFTHCA" start --kernel $face --hosts 2 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
+	"$SOFTHCA" start --kernel "$face" --hosts 2 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
 	ok "ibacm of host 0, $face" service 0
 	ok "ibacm of host 1, $face" service 1
 	ok "both are in one group, $face" until_true both

@@ -90,7 +90,7 @@ pinged() {
 for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=opensm-$face
 	export SOFTHCA_INSTANCE
-	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
+	"$SOFTHCA" start --kernel "$face" --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
 	ports before
 	ok "the node of issm, $face" test "$(on 1 stat -c %F:%t:%T:%a /dev/infiniband/issm0 /dev/char/231:64 | sort -u)" = \
 		"character special file:e7:40:600"

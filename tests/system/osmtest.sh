@@ -27,7 +27,7 @@ no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == 
 for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=osmtest-$face
 	export SOFTHCA_INSTANCE
-	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
+	"$SOFTHCA" start --kernel "$face" --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
 	ok "an inventory, $face" tested c
 	ok "services, $face" tested s
 	ok "groups, $face" tested m

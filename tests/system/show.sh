@@ -16,7 +16,7 @@ dump() { "$SOFTHCA" show --json lab >"$tmp/state"; }
 unchanging() { uncounted <"$tmp/state" | jq 'del(.. | .daemon?, .pid?)'; }
 
 for face in $(faces ofed mainline); do
-	"$SOFTHCA" start --kernel $face --ports 2 lab >/dev/null || exit 1
+	"$SOFTHCA" start --kernel "$face" --ports 2 lab >/dev/null || exit 1
 	dump
 	unchanging >"$tmp/fresh"
 	pages=$(jq .daemon.pool_pages_used "$tmp/state")
@@ -30,7 +30,7 @@ for face in $(faces ofed mainline); do
 	dump
 	inode=$(stat -c %i "$tmp/domain")
 
-	ok "the instance, $face" query --arg face $face '.kernel == $face and .mmio == "kick" and .driver_abi == 3 and
+	ok "the instance, $face" query --arg face "$face" '.kernel == $face and .mmio == "kick" and .driver_abi == 3 and
 		(.hosts | length) == 1 and .hosts[0].hcas[0].device == "mlx4_0" and (.faults | length) == 0'
 	ok "its ports, $face" query --argjson lid "$lid" '.hosts[0].hcas[0].ports | length == 2 and .[0].lid == $lid and
 		.[0].state == "ACTIVE" and .[0].pkeys == [{"index": 0, "pkey": "0xffff"}]'

@@ -117,7 +117,7 @@ named() {
 	tool 1 sh -c 'echo "$1" >/sys/class/infiniband/mlx4_1/node_desc' x "$1" && has "^Node Description:\.*$2\$" tool 0 smpquery nodedesc 8
 }
 for face in $(! all_rows || echo ofed) mainline; do
-	"$SOFTHCA" start --kernel $face --hosts 2 --hcas 2 --ports 2 subnet >/dev/null || exit 1
+	"$SOFTHCA" start --kernel "$face" --hosts 2 --hcas 2 --ports 2 subnet >/dev/null || exit 1
 	ok "ports' GUIDs, $face" says port_guids port_guids
 	ok "nodes of files, $face" says nodes nodes 1
 	ok "ibnetdiscover, $face" says large_topology tool 0 ibnetdiscover
@@ -132,7 +132,7 @@ for face in $(! all_rows || echo ofed) mainline; do
 	ok "which counts it, $face" says counters tool 1 perfquery 8 2
 	ok "and port 1 does not, $face" says no_counters tool 1 perfquery 7 1
 	ok "ibqueryerrors, $face" says errors errors
-	[ $face = mainline ] || "$SOFTHCA" stop subnet >/dev/null
+	[ "$face" = mainline ] || "$SOFTHCA" stop subnet >/dev/null
 done
 ok "ibsim makes a subnet of its output" simulated
 ok "a description that a host writes" named "rack 3 node 1 HCA-2" "rack 3 node 1 HCA-2"

@@ -80,7 +80,7 @@ no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == 
 for face in $(faces mainline ofed); do
 	SOFTHCA_INSTANCE=umad-$face
 	export SOFTHCA_INSTANCE
-	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
+	"$SOFTHCA" start --kernel "$face" --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
 	ok "the node of a file, $face" test "$(on 1 stat -c %F:%t:%T:%a /dev/infiniband/umad0 /dev/char/231:0 | sort -u)" = \
 		"character special file:e7:0:600"
 	ok "the interface's version, $face" test "$(on 1 cat /sys/class/infiniband_mad/abi_version)" = 5

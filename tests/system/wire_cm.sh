@@ -99,7 +99,7 @@ last_words() {
 	for _ in $(seq 6); do
 		by_address "${1}rping -s -C 1" "${1}rping -c -a $net.1 -C 1" || { status=1; break; }
 	done
-	shows b '[.faults[] | select(.fault == "drop").done] | add > 0' && "$SOFTHCA" fault b clear && return $status
+	shows b '[.faults[] | select(.fault == "drop").done] | add > 0' && "$SOFTHCA" fault b clear && return "$status"
 }
 
 # Nobody is at that address; the instance there has been stopped.
