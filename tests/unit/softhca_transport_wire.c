@@ -489,6 +489,18 @@ static void open_with_engine(struct tpair *p, uint32_t type)
 	tfill(p->amem, TMEM, 7);
 }
 
+/* The QP ends when the rest has left, whose answers are nobody's concern. looked: the engine looks at its send queue before. */
+static void ends_when_sent(struct tpair *p, bool looked)
+{
+	if (looked)
+		sh_look(&p->m->dev, 0, p->a.qpn);
+	is_not_over(p);
+	while (!is_over(p))
+		deliver_one(p);
+	assert_int_equal(sh_qp_destroy(&p->m->daemon, 0, p->a.qpn, NULL), 0);
+	pump(p);
+}
+
 /*
  * More than a window has been posted, or has been while the requester waits for the answer to a packet that it has sent
  * again: a card would have sent it all. The QP does not end before it has left once, whatever comes in between.
@@ -512,14 +524,7 @@ static void test_ends_behind(void **state)
 		is_not_over(&p);
 		if (probed)
 			until_probe(&p);
-		if (looked)
-			sh_look(&p.m->dev, 0, p.a.qpn);
-		is_not_over(&p);
-		while (!is_over(&p))
-			deliver_one(&p);
-		/* The rest has left, and its answers are nobody's concern. */
-		assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
-		pump(&p);
+		ends_when_sent(&p, looked);
 		assert_memory_equal(p.bmem, p.amem, len);
 		tpair_close(&p);
 
@@ -533,14 +538,53 @@ static void test_ends_behind(void **state)
 		wr.raddr += 10000;
 		tqp_send(&p.a, &wr);
 		is_not_over(&p);
-		if (looked)
-			sh_look(&p.m->dev, 0, p.a.qpn);
-		is_not_over(&p);
-		while (!is_over(&p))
-			deliver_one(&p);
-		assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
-		pump(&p);
+		ends_when_sent(&p, looked);
 		assert_memory_equal(p.bmem + 10000, p.amem, probed ? 3000 : 100);
+		tpair_close(&p);
+	}
+}
+
+/* What the engine does itself never leaves: of a QP whose packets have left, a NOP behind them is no reason to wait. */
+static void test_ends_with_nop(void **state)
+{
+	struct tpair p;
+	struct twr wr, nop = {.opcode = MLX4_OPCODE_NOP};
+
+	(void)state;
+	open_with_engine(&p, SH_QPT_RC);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 3000);
+	wr.signaled = false;
+	tqp_send(&p.a, &wr);
+	until_probe(&p);
+	/* The rest of the WRITE, which waits for the answer to the probe, has been sent before. */
+	tqp_send(&p.a, &nop);
+	pump(&p);
+	assert_int_equal(tqp_ctx(&p.a)->sq_una, 2);
+	assert_true(is_over(&p));
+	assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
+	tpair_close(&p);
+}
+
+/* A loss takes one of the retries, but the peer that tells of it is there: all that was posted still leaves. */
+static void test_ends_after_loss(void **state)
+{
+	const uint32_t len = 150 * TMTU;
+
+	(void)state;
+	for (unsigned int lose = 1; lose <= 150; lose++) {
+		struct tpair p;
+		struct twr wr;
+
+		open_with_engine(&p, lose & 1 ? SH_QPT_RC : SH_QPT_XRC);
+		queue.lose = lose;
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, len);
+		wr.signaled = false;
+		tqp_send(&p.a, &wr);
+		while (!is_over(&p) && queue.head != queue.tail)
+			deliver_one(&p);
+		assert_true(is_over(&p));
+		assert_int_equal(tqp_ctx(&p.a)->wire_psn, sh_psn_add(tqp_ctx(&p.a)->una_psn, 150));
+		assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, p.a.qpn, NULL), 0);
 		tpair_close(&p);
 	}
 }
@@ -615,7 +659,8 @@ int main(void)
 		cmocka_unit_test(test_early_ack),	cmocka_unit_test(test_dead_peer),
 		cmocka_unit_test(test_not_ready),	cmocka_unit_test(test_ends_early),
 		cmocka_unit_test(test_one_run),		cmocka_unit_test(test_ends_behind),
-		cmocka_unit_test(test_ends_unanswered),
+		cmocka_unit_test(test_ends_unanswered), cmocka_unit_test(test_ends_with_nop),
+		cmocka_unit_test(test_ends_after_loss),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -40,14 +40,14 @@ static inline void sh_qp_to_floor(struct sh_qp *qp)
  * Has the wire's engine still to send what has been posted? A card sends it within microseconds, so programs
  * post messages, and end the QP without another look. A card does not wait for answers to what it has sent before, either.
  * But what it sends to a receiver that is not ready is lost with the QP, and one that has not answered in time may be
- * gone. The caller holds the requester's lock.
+ * gone. One that has told of a loss is there, although that takes a retry, too. The caller holds the requester's lock.
  */
 static inline bool sh_qp_is_leaving(const struct sh_dev *dev, const struct sh_qp *qp)
 {
 	return qp->state == SH_QPS_RTS && !qp->silent &&
 	       (qp->wire_left & SH_WIRE_ASKED ||
 		(qp->wire_left & SH_WIRE_UNSENT && !qp->rnr_waiting &&
-		 qp->retry_left == qp->retry_cnt) ||
+		 (qp->retry_left == qp->retry_cnt || qp->went_back == qp->ack_psn + 1)) ||
 		(qp->engine && qp->engine == qp->wire_engine)) &&
 	       __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_RELAXED);
 }

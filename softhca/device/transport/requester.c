@@ -394,8 +394,12 @@ static enum step step(struct run *r)
 	if (!r->cached || r->wqe.index != qp->sq_next) {
 		r->cached = false;
 		err = sh_wqe_fetch(r->dev, qp, qp->sq_next, &r->wqe);
-		if (err == -ENOENT)
+		if (err == -ENOENT) {
+			/* All that was posted has left once, or was a NOP. */
+			if (r->unusual & RUN_ON_WIRE)
+				qp->wire_left &= (uint8_t)~SH_WIRE_UNSENT;
 			return STEP_STOP;
+		}
 		if (err)
 			return broken(r);
 		r->cached = true;
