@@ -372,6 +372,41 @@ static void test_not_for_this_qp(void **state)
 	}
 }
 
+/*
+ * A thread that was thrown, or has died, has listed the last of as many as there is room for, and has not executed it. The
+ * requester may still ask for the answer to the first one.
+ */
+static void test_read_listed(void **state)
+{
+	const uint32_t last = (P + SH_QP_ATOMICS - 1) & 0xffffff;
+	struct sh_qp *qp;
+	uint64_t *target;
+
+	(void)state;
+	open_pair();
+	qp = tqp_ctx(&p.b);
+	target = (uint64_t *)p.bmem;
+	*target = 100;
+	for (unsigned int again = 0; again < 2; again++) {
+		struct sh_packet q = request(SH_PKT_FA, F | L, P, 1, 8);
+
+		q.swap_add = 1;
+		assert_int_equal(deliver(q), SH_PKT_ATOMIC_RESP);
+		assert_int_equal(resp.swap_add, 100);
+		for (uint32_t i = 1; i < SH_QP_ATOMICS && !again; i++) {
+			if (i == SH_QP_ATOMICS - 1) {
+				qp->atomic_psn[qp->atomic_head++ % SH_QP_ATOMICS] =
+					(last + 1) | 0x80000000u;
+			}
+			assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + i, 1, 8)),
+					 SH_PKT_READ_RESP);
+		}
+	}
+	assert_int_equal(*target, 101);
+	assert_int_equal(qp->atomic_head, SH_QP_ATOMICS);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_malformed),
 		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_read_listed),
 		cmocka_unit_test(test_rnr_then_more),
 		cmocka_unit_test(test_not_for_this_qp),
 	};
