@@ -71,7 +71,7 @@ void sh_grace_suspect(struct sh_dev *dev, uint64_t moment);
  */
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain);
 
-/* Makes the robust mutexes of a new instance, whose file is fd: thread slots, wire (exec.c). 0 or -ENOMEM. */
+/* Makes the robust mutexes of a new instance, whose file is fd: thread slots, wire (slots.c). 0 or -ENOMEM. */
 int sh_exec_init(struct sh_instance *inst, int fd);
 
 /*
