@@ -556,3 +556,19 @@ uint64_t address_space(void)
 	fclose(f);
 	return n * (uint64_t)sysconf(_SC_PAGESIZE);
 }
+
+void send_with_event(struct side *s, struct ibv_qp *from, struct ibv_qp *to, uint64_t id)
+{
+	struct ibv_cq *cq;
+	void *cookie;
+
+	CHECK_EQ(ibv_req_notify_cq(s->rcq, 0), 0);
+	fill(s->buf, 4096, id);
+	CHECK_EQ(post_recv1(to, s, id, 4096, 4096), 0);
+	CHECK_EQ(post_send1(from, s, id, 0, 4096, IBV_SEND_SIGNALED), 0);
+	expect_wc(s->scq, id, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_get_cq_event(s->channel, &cq, &cookie), 0);
+	ibv_ack_cq_events(cq, 1);
+	expect_wc(s->rcq, id, IBV_WC_SUCCESS);
+	CHECK_EQ(differs(s->buf + 4096, 4096, id), -1);
+}

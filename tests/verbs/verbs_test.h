@@ -137,6 +137,12 @@ void connect_pair(struct side *s, struct ibv_qp *a, struct ibv_qp *b);
 /* The same, with everything else taken from the link. */
 void connect_pair_as(struct side *s, struct ibv_qp *a, struct ibv_qp *b, const struct link *like);
 
+/*
+ * Sends 4096 bytes from the beginning of the buffer to what follows them, checks them, and takes the event of the receive's
+ * completion. The side has a channel, and 8192 bytes.
+ */
+void send_with_event(struct side *s, struct ibv_qp *from, struct ibv_qp *to, uint64_t id);
+
 int post_recv1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len);
 int post_srq1(struct ibv_srq *srq, struct side *s, uint64_t wr_id, size_t off, uint32_t len);
 int post_send1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len,
