@@ -34,7 +34,7 @@ doubled() {
 }
 
 listed() {
-	(cd "$top_srcdir/tests/system" && ls -- *.sh | grep -vxE 'cm_pairs.sh|lib.sh|umad_tools.sh|wire_pair.sh|xrc_ranks.sh') | sort >"$tmp/there"
+	(cd "$top_srcdir/tests/system" && ls -- *.sh | grep -vxE 'cm_pairs.sh|lib.sh|umad_tools.sh|wire_apart.sh|wire_pair.sh|xrc_ranks.sh') | sort >"$tmp/there"
 	# shellcheck disable=SC2016
 	env -u MAKEFLAGS -u MAKELEVEL make -s -C "$top_builddir/tests/system" --no-print-directory --eval 'print-scripts: ; @printf "%s\n" $(scripts)' \
 		print-scripts | sort >"$tmp/in_list"

@@ -5,26 +5,14 @@
 # XRC ranks, and jobs of MPI libraries whose launchers start ranks on both.
 # shellcheck disable=SC2154 # machines() sets $there
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/wire_apart.sh" || exit 1
 
-# Root needs no user namespace, in which its memory would be limited.
-for apart in "unshare -nu" "unshare -Urnu" none; do
-	[ "$apart" = none ] || ! $apart ip link add w0 type veth peer name w1 2>/dev/null || break
-done
-if [ "$apart" = none ]; then
-	skip "machines on a wire" "this machine permits no network namespaces, or has no ip command (package iproute2)"
-	finish
-fi
-if ! command -v jq >/dev/null; then
-	skip "machines on a wire" "install jq"
-	finish
-fi
-
-printf '#!/bin/sh\nexec nsenter -t "$there" -m -n -u "$@"\n' >"$tmp/there"
+machines_need "machines on a wire"
 # ssh, as far as launchers know it, and the script of docs/hosts.md, whose softhca is the one that is tested.
 mkdir "$tmp/bin"
 printf '#!/bin/sh\nshift\nexec "$tmp/there" sh -c "$*"\n' >"$tmp/bin/ssh"
 sed -n '/^#!\/bin\/bash$/,/^exec ssh/p' "$srcdir/../../docs/hosts.md" | sed "s|softhca run|$SOFTHCA run|" >"$tmp/rsh"
-chmod +x "$tmp/rsh" "$tmp/bin/ssh" "$tmp/there"
+chmod +x "$tmp/rsh" "$tmp/bin/ssh"
 export PATH=$tmp/bin:$PATH
 
 # Joins two network namespaces by a cable, gives the machine of the other one a name and a place for
@@ -37,9 +25,7 @@ machines() {
 	trap '"$tmp/there" "$SOFTHCA" stop lab >/dev/null 2>&1; kill "$there"' EXIT
 	until_true elsewhere || return 1
 	"$tmp/there" hostname there && "$tmp/there" mount -t tmpfs none "$SOFTHCA_DIR" || return 1
-	ip link set lo up && ip link add w0 type veth peer name w1 netns "$there" &&
-		ip address add 10.77.0.1/24 dev w0 && ip link set w0 up && "$tmp/there" ip link set lo up &&
-		"$tmp/there" ip address add 10.77.0.2/24 dev w1 && "$tmp/there" ip link set w1 up || return 1
+	cable || return 1
 	if [ "$wire" = fd77::1 ]; then
 		ip address add fd77::1/24 dev w0 nodad && "$tmp/there" ip address add fd77::2/24 dev w1 nodad || return 1
 	fi
@@ -53,7 +39,6 @@ machines() {
 	"$tmp/there" "$SOFTHCA" stop lab || good=false
 	$good
 }
-elsewhere() { [ "$(readlink "/proc/$there/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 here() { timeout 120 "$SOFTHCA" run --instance lab -- "$@"; }
 over_there() { timeout 120 "$tmp/there" "$SOFTHCA" run --instance lab -- "$@"; }
 
@@ -131,7 +116,7 @@ hydra() {
 	for setting in $settings "$1"; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
 	job mpiexec.hydra -launcher ssh -launcher-exec "$tmp/rsh" -iface w0 -hosts 10.77.0.1:2,10.77.0.2:2 -n 4 "${options[@]}"
 }
-export -f captured listening_somewhere well_formed machines elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
+export -f captured listening_somewhere well_formed machines cable elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
 export tmp srcdir settings quiet OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 # The instances' addresses: this one, and the one after it. Whatever else the machines say to each other goes over IPv4.

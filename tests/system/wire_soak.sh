@@ -13,22 +13,9 @@ seed=${SOAK_SEED:-$RANDOM}
 limit=$((${seconds%.*} + 240))
 TEST_TIMEOUT=${TEST_TIMEOUT:-$((limit + 300))}
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/wire_apart.sh" || exit 1
 
-# Root needs no user namespace, in which its memory would be limited.
-for apart in "unshare -nu" "unshare -Urnu" none; do
-	[ "$apart" = none ] || ! $apart ip link add w0 type veth peer name w1 2>/dev/null || break
-done
-if [ "$apart" = none ]; then
-	skip "a soak of the wire" "this machine permits no network namespaces, or has no ip command (package iproute2)"
-	finish
-fi
-if ! command -v jq >/dev/null; then
-	skip "a soak of the wire" "install jq"
-	finish
-fi
-
-printf '#!/bin/sh\nexec nsenter -t "$there" -m -n -u "$@"\n' >"$tmp/there"
-chmod +x "$tmp/there"
+machines_need "a soak of the wire"
 
 # Two network namespaces on one cable, with an instance in each, as in wire_machines.sh.
 machines() {
@@ -38,9 +25,7 @@ machines() {
 	# shellcheck disable=SC2046
 	trap '"$tmp/there" "$SOFTHCA" stop lab >/dev/null 2>&1; kill $(jobs -p) 2>/dev/null' EXIT
 	until_true elsewhere || return 1
-	"$tmp/there" mount -t tmpfs none "$SOFTHCA_DIR" && ip link set lo up && ip link add w0 type veth peer name w1 netns "$there" &&
-		ip address add 10.77.0.1/24 dev w0 && ip link set w0 up && "$tmp/there" ip link set lo up &&
-		"$tmp/there" ip address add 10.77.0.2/24 dev w1 && "$tmp/there" ip link set w1 up || return 1
+	"$tmp/there" mount -t tmpfs none "$SOFTHCA_DIR" && cable || return 1
 	"$SOFTHCA" start --wire 10.77.0.1/24 lab && "$tmp/there" "$SOFTHCA" start --wire 10.77.0.2/24 lab || return 1
 	good=true
 	"$@" || good=false
@@ -48,7 +33,6 @@ machines() {
 	"$tmp/there" "$SOFTHCA" stop lab || good=false
 	$good
 }
-elsewhere() { [ "$(readlink "/proc/$there/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 here() { timeout "$limit" "$SOFTHCA" run --instance lab -- "$@"; }
 over_there() { timeout "$limit" "$tmp/there" "$SOFTHCA" run --instance lab -- "$@"; }
 listening_somewhere() { listening || "$tmp/there" cat /proc/net/tcp /proc/net/tcp6 | grep -qi ":$(printf %04X "$port") [0-9A-F]*:0000 0A "; }
@@ -101,7 +85,7 @@ soak() {
 	until_true empty && until_true empty "$tmp/there" && numbers here && numbers there "$tmp/there" || bad=1
 	[ "$bad" -eq 0 ]
 }
-export -f machines elsewhere here over_there listening_somewhere mesh numbers empty soak tcp take_port listening until_true
+export -f machines cable elsewhere here over_there listening_somewhere mesh numbers empty soak tcp take_port listening until_true
 export tmp seconds seed limit
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 
