@@ -350,7 +350,7 @@ void fk_make_device(void)
 	fk.bf = fk.uar + page;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int remove_one(const char *path, const struct stat64 *st, int type, struct FTW *ftw)
 {
 	(void)st;
 	(void)type;
@@ -361,7 +361,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void fk_cleanup(void)
 {
 	if (sysfs[0])
-		nftw(sysfs, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+		nftw64(sysfs, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	sysfs[0] = '\0';
 }
 

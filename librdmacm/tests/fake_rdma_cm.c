@@ -420,6 +420,9 @@ ssize_t write(int fd, const void *buf, size_t len)
 	}
 }
 
+/* The C library has two names for open(), and libibverbs may call either. */
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+
 int open(const char *path, int flags, ...)
 {
 	int fd, mode;
@@ -534,7 +537,7 @@ int fake_start(int abi, int has_ib)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+static int remove_one(const char *path, const struct stat64 *st, int flag, struct FTW *ftw)
 {
 	(void)st;
 	(void)flag;
@@ -544,7 +547,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 void fake_stop(void)
 {
-	nftw(sysfs, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	nftw64(sysfs, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	fake_provider_stop();
 }
 

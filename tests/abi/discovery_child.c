@@ -40,15 +40,6 @@ static void note(const char *what, const char *detail)
 
 #define NEXT(type, name) ((type)dlsym(RTLD_NEXT, name))
 
-int scandir(const char *dir, struct dirent ***list, int (*filter)(const struct dirent *),
-	    int (*compare)(const struct dirent **, const struct dirent **))
-{
-	char buf[2 * FAKE_PATH_MAX];
-
-	return NEXT(__typeof__(&scandir), "scandir")(redirect(dir, buf, sizeof(buf)), list, filter,
-						     compare);
-}
-
 DIR *opendir(const char *dir)
 {
 	char buf[2 * FAKE_PATH_MAX];

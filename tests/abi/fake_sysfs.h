@@ -31,7 +31,7 @@ static inline void fake_tree_make(char *root)
 		fake_die("mkdtemp", root);
 }
 
-static inline int fake_remove_(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+static inline int fake_remove_(const char *path, const struct stat64 *st, int flag, struct FTW *ftw)
 {
 	(void)st;
 	(void)flag;
@@ -41,7 +41,7 @@ static inline int fake_remove_(const char *path, const struct stat *st, int flag
 
 static inline void fake_tree_remove(const char *root)
 {
-	nftw(root, fake_remove_, 16, FTW_DEPTH | FTW_PHYS);
+	nftw64(root, fake_remove_, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Writes (or rewrites) root/path, with the directories on the way. */

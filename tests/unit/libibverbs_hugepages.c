@@ -53,6 +53,9 @@ static struct {
 } asked[16];
 static int num_asked;
 
+/* The C library has two names for fopen(), and libibverbs may call either. */
+FILE *fopen64(const char *path, const char *mode) __attribute__((alias("fopen")));
+
 FILE *fopen(const char *path, const char *mode)
 {
 	if (invented && !strncmp(path, "/proc/", 6) && strstr(path, "/smaps"))
