@@ -73,7 +73,10 @@ static void resize_once(enum kind kind, int from, int to, uint32_t start, uint32
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* The quick tier begins at every third position, which is often odd and often even. */
+/*
+ * The quick tier begins at every third position, which is often odd and often even, and with every third number of
+ * completions that wait, none and a full CQ among them.
+ */
 static uint32_t positions_apart(void)
 {
 	const char *tier = getenv("TIER");
@@ -91,7 +94,8 @@ static void resize(enum kind kind)
 		for (t = 0; t < 4; ++t)
 			for (start = 0; start <= 2 * (uint32_t)sizes[f] + 2;
 			     start += positions_apart())
-				for (waiting = 0; waiting <= (uint32_t)sizes[f]; ++waiting)
+				for (waiting = 0; waiting <= (uint32_t)sizes[f];
+				     waiting += positions_apart())
 					resize_once(kind, sizes[f], sizes[t], start, waiting);
 }
 

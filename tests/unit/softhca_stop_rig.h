@@ -344,7 +344,7 @@ static inline void stop_at_each(const struct plot *plot,
 	enum stopped done = THROWN;
 
 	n = steps_of(plot, &visible);
-	apart = n / (SANITIZED ? 3 : stride() == 1 ? 20 : 6) + 1;
+	apart = n / (SANITIZED ? 3 : stride() == 1 ? 15 : 6) + 1;
 	for (unsigned int i = apart / 2; i < n && done != ENDED; i += apart) {
 		done = stop_at(plot, i, then);
 		thrown += done == THROWN;

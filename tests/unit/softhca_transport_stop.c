@@ -117,7 +117,7 @@ static void test_armed_once(void **state)
 	tpair_close(&s->p);
 	free(s);
 	/* The number of points is the same however long a sanitizer makes the code. */
-	apart = steps / (SANITIZED ? 15 : stride() == 1 ? 200 : 40) + 1;
+	apart = steps / (SANITIZED ? 15 : stride() == 1 ? 120 : 20) + 1;
 	for (unsigned int at = 1; armed_once(at, &stops); at += apart)
 		;
 	printf("# arm: %u instructions, stopped at %u\n", steps, stops);

@@ -132,8 +132,8 @@ static void fails_whole(struct scene *s, const struct plot *plot, pid_t pid)
 static void test_done_once(void **state)
 {
 	unsigned int apart = SANITIZED	     ? 25
-			     : stride() == 1 ? 2
-					     : 7,
+			     : stride() == 1 ? 3
+					     : 15,
 		     far = 100, visible, thrown, all = 0;
 
 	(void)state;
@@ -204,8 +204,8 @@ static void test_failed_receive(void **state)
 	};
 	unsigned int before = 100, far = 160,
 		     apart = SANITIZED	     ? 60
-			     : stride() == 1 ? 3
-					     : 23,
+			     : stride() == 1 ? 5
+					     : 45,
 		     visible, thrown;
 
 	(void)state;

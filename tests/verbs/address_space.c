@@ -5,6 +5,7 @@
  * from mapping its peer's memory, messages, RDMA and atomics arrive anyway. If a limit makes a call
  * fail, errno is ENOMEM or EMFILE, and all other processes go on. Much memory is 80 MiB, which a
  * limit of locked memory may forbid.
+ * Quick: half
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -4,6 +4,7 @@
  * and contains registered buffers, whether their pages are shared or not, and whether descriptors
  * are still open or not.
  * Again: SOFTHCA_QUEUES=copy
+ * Quick: half
  */
 #include <elf.h>
 #include <fcntl.h>

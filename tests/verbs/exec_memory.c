@@ -9,6 +9,7 @@
  * addresses (this program is linked without PIE). As the stranger it has no device, and checks the
  * content of the areas. EXEC_ROUNDS is the number of rounds. With EXEC_DROPS both give up what the
  * kernel asks for where one of them reaches the other's memory.
+ * Quick: half
  */
 #include <pthread.h>
 #include <linux/capability.h>

@@ -3,6 +3,7 @@
  * Description: a sender is stopped in the middle of a long message, by a tracer, so that no other process can end its life
  * in the device. Its peer takes the QP and the memory away, or gives up what the memory holds, and uses the memory for
  * something else. When the sender goes on, nothing of the message comes there. The pages that the sender stored to are then given out again.
+ * Quick: half
  */
 #include <dirent.h>
 #include <signal.h>

@@ -3,6 +3,7 @@
  * Description: mlockall() answers a program with a device as it does one without, when the limit is
  * 64 MiB larger; where the limit leaves no room for a device, opening it fails with ENOMEM. What is
  * locked stays what the program uses.
+ * Quick: half
  */
 #include <limits.h>
 #include <linux/capability.h>

@@ -4,6 +4,7 @@
  * their memory, or them that of others, go on as on a card: messages, READs, WRITEs and atomic operations in both
  * directions, completion events, commands. What was deregistered is not reached.
  * Again: SOFTHCA_QUEUES=copy
+ * Quick: half
  */
 #include <grp.h>
 #include <linux/capability.h>

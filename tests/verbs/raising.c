@@ -5,6 +5,7 @@
  * and none if it has not, and can destroy its CQ. A sender that is stopped keeps it from nothing.
  * The same where the record of the event cannot go into the FIFO at once, or where the receiver
  * cannot open the FIFO to see what has become of the record.
+ * Quick: half
  */
 #include <dlfcn.h>
 #include <fcntl.h>

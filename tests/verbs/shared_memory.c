@@ -6,6 +6,7 @@
  * on mappings. Those are shared_memory_mappings.c's.
  *
  * Seconds: 600
+ * Quick: half
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
  * own of all of it. Run as often as repeat() says.
  *
  * Seconds: 900
+ * Quick: half
  */
 #include <malloc.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
  * them, loses nothing of its registered memory. What the device writes after a fork or beside a new
  * thread is what the program reads, and calls on mappings mean what they say: also where no other
  * connection can be made, because no descriptor is left or the root directory is another.
+ * Quick: half
  */
 #include <dirent.h>
 #include <fcntl.h>

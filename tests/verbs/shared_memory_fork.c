@@ -5,6 +5,7 @@
  * own. Run as often as repeat() says.
  *
  * Seconds: 900
+ * Quick: half
  */
 #include <fcntl.h>
 #include <pthread.h>

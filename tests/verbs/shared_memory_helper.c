@@ -5,6 +5,7 @@
  * begun to run; and a thread that was joined a moment ago does not count.
  *
  * Seconds: 900
+ * Quick: half
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -3,6 +3,7 @@
  * Description: calls on mappings mean for registered memory that has become device memory what they mean for any memory:
  * a child's view is a private copy; munmap, mremap, realloc, madvise and mprotect do what they say, in a signal handler
  * too; and what was mapped in a region's place unseen stays as it is. Memory keeps the attributes that the program gave it.
+ * Quick: half
  */
 #include <malloc.h>
 #include <pthread.h>

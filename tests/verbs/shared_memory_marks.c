@@ -6,6 +6,7 @@
  *
  * Each scenario does the same with two buffers, of which one is registered, and compares what the
  * kernel says of them page by page.
+ * Quick: half
  */
 #include <fcntl.h>
 #include <pthread.h>

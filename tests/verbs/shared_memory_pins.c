@@ -7,6 +7,7 @@
  * repeat() says.
  *
  * Seconds: 900
+ * Quick: half
  */
 #include <fcntl.h>
 #include <linux/io_uring.h>

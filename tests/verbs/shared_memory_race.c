@@ -5,6 +5,7 @@
  * signal handler. Run as often as repeat() says.
  *
  * Seconds: 900
+ * Quick: half
  */
 #include <pthread.h>
 #include <signal.h>

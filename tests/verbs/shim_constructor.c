@@ -3,6 +3,7 @@
  * Description: a constructor of a library that dlopen() loads may wait for a thread that opens the
  * device, maps memory, sets signals and forks: softhca does not use the loader meanwhile, which
  * belongs to the thread in dlopen().
+ * Quick: half
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -4,6 +4,7 @@
  * descriptors all mean the same file. A program that closes or reuses numbers that it did not open
  * loses nothing. Patterns find the files of the device.
  * Seconds: 60
+ * Quick: half
  */
 #include <fcntl.h>
 #include <glob.h>

@@ -2,6 +2,7 @@
 /*
  * Description: a thread sets signal handlers while another opens the first device. The handlers
  * that it has set are those that it reads back, and those that run.
+ * Quick: half
  */
 #include <pthread.h>
 #include <signal.h>

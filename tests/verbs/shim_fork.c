@@ -3,6 +3,7 @@
  * Description: a forked child has copies of its parent's queues and shares none of them. It opens
  * the device for itself, and parent and child both go on. Pages that were marked not to be
  * inherited keep the mark when they are exchanged.
+ * Quick: half
  */
 #include <sys/wait.h>
 

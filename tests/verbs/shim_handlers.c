@@ -7,6 +7,7 @@
  *
  * The program sets the timer anew for each signal, later each time. So the handler interrupts a call
  * in many places, and the program goes on however long the handler takes.
+ * Quick: half
  */
 #include <endian.h>
 #include <fcntl.h>

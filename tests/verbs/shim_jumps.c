@@ -11,6 +11,7 @@
  * A jump may leave a lock of the provider held, on a card as here; that is the program's affair. So
  * the handler jumps only when it has interrupted softhca's library, or the system call by which the
  * library lets handlers run.
+ * Quick: half
  */
 #include <fcntl.h>
 #include <link.h>

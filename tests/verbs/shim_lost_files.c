@@ -3,6 +3,7 @@
  * Description: after a device was opened, its doorbells and events do not depend on descriptors,
  * the root directory or names. The test uses up all descriptors, makes an empty directory the root,
  * and reaches the instance through a link. The parts about the root directory need root.
+ * Quick: half
  */
 #include <fcntl.h>
 #include <limits.h>

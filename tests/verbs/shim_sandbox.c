@@ -4,6 +4,7 @@
  * registers memory as before: softhca makes no such call for it, alone, beside a thread and around
  * fork(). A program that has given up its system calls posts and polls, and a verb that is a command
  * fails.
+ * Quick: half
  */
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -5,6 +5,7 @@
  * doorbells, and so do handlers that interrupt a doorbell, or a wait that blocks all other signals,
  * and what a timer runs in a thread.
  * A child of vfork() changes none of this for its parent.
+ * Quick: half
  */
 #include <poll.h>
 #include <pthread.h>

@@ -3,6 +3,7 @@
  * Description: softhca's own thread does not count as one of the program's. A process ends with the
  * last thread of the program, however its threads end. Calls that only a process with one thread may make (unshare(),
  * setns()) do what they do without a device, and the device goes on working. setuid() ends.
+ * Quick: half
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -2,6 +2,7 @@
 /*
  * Description: each verb works on a thread whose stack is as small as a stack can be
  * (PTHREAD_STACK_MIN), and in a coroutine with the same stack in a program without threads.
+ * Quick: half
  */
 #include <fcntl.h>
 #include <limits.h>

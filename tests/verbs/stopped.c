@@ -5,6 +5,7 @@
  * changed by atomics; its completion event is raised. Its peer takes everything of its own apart while it is stopped, and each
  * verb of that succeeds. A message that the stopped process was about to repeat (receiver not ready) arrives when it goes on.
  * Again: SOFTHCA_QUEUES=copy
+ * Quick: half
  */
 #include <poll.h>
 #include <signal.h>

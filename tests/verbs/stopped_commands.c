@@ -6,6 +6,7 @@
  * daemon gives up the stopped threads, which `softhca show` counts, but in a few rounds. No CQ is armed, because a
  * thread that is stopped while it raises an event holds up others (docs/architecture.md).
  * ROUNDS=300 in the environment stops them so often; SEED=n repeats the choices of a run.
+ * Quick: half
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
  * meanwhile, and memory there is registered and deregistered. Each message of both arrives once, whole and in order, and no
  * QP fails. STOPS=1000 in the environment stops it so often; how often others had to wait is printed. SEED=n
  * repeats the choices of a run.
+ * Quick: half
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -5,6 +5,7 @@
  * done twice, torn or failed, and those that run go on with each other. STOPS=1000 in the
  * environment stops so often, for 1 ms to 10 s; how long the others waited is printed. SEED=n repeats
  * the choices of a run.
+ * Quick: half
  */
 #include <signal.h>
 #include <sys/prctl.h>
