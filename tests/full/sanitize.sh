@@ -4,10 +4,11 @@
 # Description: unit, ABI and fuzz tests of everything, and the system tests with our libraries and tools, under ASan and
 # UBSan, leaks included. The device that the system tests run on is the ordinary build's: a preloaded library cannot be
 # sanitized. So of tests/verbs those run whose subject is what a program calls in our libraries. With SANITIZED=all, as
-# scripts/test long sets it, all of tests/verbs run, in each way of MMIO.
+# scripts/test long sets it, all of tests/verbs run, in each way of MMIO. ROWS=all, which that sets as well, has each script of tests/system
+# run all that it has.
 . "$top_srcdir/tests/full/lib.sh" || exit 1
 # The long ones ran in the ordinary build.
-export TIER=quick ROWS=all FUZZ_RUNS="${FUZZ_RUNS:-300}"
+export TIER=quick FUZZ_RUNS="${FUZZ_RUNS:-300}"
 
 dir=$top_builddir/full-sanitize
 rm -rf "$dir"

@@ -55,7 +55,8 @@ ok "make dist" tarball libibverbs
 ok "everything tracked is in the tarball" tracked . "$whole"
 ok "nothing built is in the tarball" clean "$whole"
 ok "unpack" unpack "$whole"
-ok "the whole builds out of a read-only tree" build "$whole"
+# Archives would have each file compiled twice.
+ok "the whole builds out of a read-only tree" build "$whole" --disable-static
 # Their files that the whole installed go, so that those of their own tarballs are found and nothing else.
 for package in libmlx4 librdmacm; do
 	ok "the whole's $package is uninstalled" "$MAKE" -C "$work/build-$whole/$package" uninstall
@@ -68,7 +69,7 @@ for package in libmlx4 librdmacm; do
 	ok "nothing built is in the tarball of $package" clean "$alone"
 	ok "licence and authors are in the tarball of $package" licence "$alone"
 	ok "unpack $package" unpack "$alone"
-	ok "$package alone builds out of a read-only tree" build "$alone" PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig"
+	ok "$package alone builds out of a read-only tree" build "$alone" --disable-static PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig"
 	[ $package = libmlx4 ] || ok "its programs find both libraries" runs
 	ok "uninstall and distclean of $package" distclean "$alone"
 done
