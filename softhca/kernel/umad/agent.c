@@ -27,7 +27,7 @@ static bool methods_meet(const struct umad_agent *a, const struct umad_agent *b)
 	return (a->methods[0] & b->methods[0]) || (a->methods[1] & b->methods[1]);
 }
 
-/* Has anybody on this port registered one of these methods? */
+/* Has an agent of this port registered one of these methods? */
 static bool taken(struct umad_file *f, const struct umad_agent *a)
 {
 	struct umad_file *o;
@@ -124,7 +124,7 @@ int umad_register2(struct umad_file *f, struct umad_reg2 *r)
 	}
 	if (r->oui >> 24)
 		return -EINVAL;
-	/* Segments that the program makes itself: nothing here has any. */
+	/* The program makes segments itself, so the agent has no RMPP here. */
 	if (r->flags)
 		a.rmpp_version = 0;
 	memcpy(a.methods, r->method_mask, sizeof(a.methods));
@@ -141,7 +141,7 @@ int umad_unregister(struct umad_file *f, uint32_t id)
 	if (id >= UMAD_AGENTS || !f->agent[id].used)
 		return -EINVAL;
 	f->agent[id].used = false;
-	/* Nobody is told what becomes of its requests. */
+	/* No program learns what becomes of its requests. */
 	DL_FOREACH_SAFE(f->sent, m, tmp)
 	if (m->hdr.id == id)
 		umad_sent_drop(f, m);

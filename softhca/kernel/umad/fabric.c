@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How MADs travel. Nothing is queued on the way: who answers does so at once, and what has no way
- * is lost.
+ * How MADs travel. A MAD is never queued on its way: its receiver answers at once. A MAD without a
+ * route is lost.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -200,9 +200,9 @@ static uint32_t host_of(struct kernel *k, const struct mad_node *n)
 }
 
 /*
- * Does a rule of `softhca fault` take a MAD between two nodes? It may lose it or damage it, which
- * loses it too. What QPs of programs send and get meets the rules in device code, also what the
- * switch answers them (device/transport/gsi.c).
+ * Does a rule of `softhca fault` hit a MAD between two nodes? The rule may drop the MAD or damage
+ * it, and a damaged one is lost too. Device code applies the rules to what QPs of programs send and
+ * get, and to what the switch answers them (device/transport/gsi.c).
  */
 static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_node *from,
 		    const struct mad_node *to)
@@ -262,8 +262,8 @@ bool fabric_arrives(struct kernel *k, const struct mad_way *w)
 }
 
 /*
- * At which of its GIDs does a route reach a node? -1: it is none of them, and the MAD is lost, since
- * kernels find no way back then.
+ * The index of the GID by which a route reaches a node. -1: the node has no such GID. The MAD is
+ * lost then, since kernels find no way back.
  */
 static int gid_index(struct kernel *k, const struct mad_node *n, const uint8_t gid[16])
 {
@@ -305,7 +305,7 @@ void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *
 	umad_queue(f, m);
 }
 
-/* Makes the receiver's kernel a message of it and others? */
+/* Does the receiver's kernel put this segment together with others to a message? */
 static bool in_segments(const struct umad_agent *a, const struct mad_way *w, const uint8_t *mad)
 {
 	return a->rmpp_version && mad_is_rmpp(mad) && !w->whole;
@@ -321,13 +321,19 @@ static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, 
 
 	to.hca = f->hca;
 	to.port = f->port;
-	/* RMPP of the receiver's kernel acknowledges what it has, whether anybody waits for it or not. */
+	/*
+	 * RMPP of the receiver's kernel acknowledges what it has, whether a request waits for it or
+	 * not.
+	 */
 	if (rmpp && w->whole)
 		umad_acked(f->k, w->number);
 	else if (segments_again(f->k, &to, mad))
 		return;
 	if (!umad_asker(f->k, f->hca, f->port, mad, &sent)) {
-		/* Nobody waits; but one who leaves RMPP to the program does not know for which segments it does. */
+		/*
+		 * No request waits for this. But a kernel that leaves RMPP to the program cannot
+		 * tell for which segments the program waits.
+		 */
 		if (!rmpp && mad_is_rmpp(mad) && (m = umad_msg_new(f, MAD_SIZE)))
 			fabric_give(f, m, w, id, mad);
 		return;
@@ -339,7 +345,7 @@ static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, 
 		umad_sent_drop(f, sent);
 		return;
 	}
-	/* A segment is a whole datagram to those who have no RMPP. */
+	/* To an agent without RMPP a segment is a whole datagram. */
 	m = umad_msg_instead(f, sent, len < MAD_SIZE && !rmpp ? MAD_SIZE : len);
 	if (!m)
 		return; /* as if it were lost on its way */

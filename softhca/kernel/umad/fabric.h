@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The subnet: one switch, whose port N is cabled to the port that had LID N when the instance
- * began. MADs travel on it from the port of a file to who answers them, and the answer to the file.
+ * began. A MAD travels on it from the port of a file to the receiver that answers it, and the
+ * answer travels to the file.
  */
 #ifndef SOFTHCA_KERNEL_UMAD_FABRIC_H
 #define SOFTHCA_KERNEL_UMAD_FABRIC_H
@@ -54,7 +55,7 @@ bool fabric_route_ok(const uint8_t *mad, uint32_t port);
 /* Puts a MAD that came that way into a file, in that message. */
 void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
 		 const uint8_t *mad);
-/* Does what a port is sent on a way that segments_begin() was told arrive there? */
+/* Does a MAD that is sent to a port by a way that segments_begin() was told arrive there? */
 bool fabric_arrives(struct kernel *k, const struct mad_way *w);
 /*
  * Carries a MAD to where it goes. It may be lost on its way, as on every fabric. Copies it first:

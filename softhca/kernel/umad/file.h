@@ -22,7 +22,7 @@ struct umad_msg *umad_msg_new(struct umad_file *f, size_t len);
 /* Where `of`, which is about to be freed, was: its room counts as free. */
 struct umad_msg *umad_msg_instead(struct umad_file *f, const struct umad_msg *of, size_t len);
 void umad_msg_free(struct umad_file *f, struct umad_msg *m);
-/* Nobody waits for an answer to that one any more. */
+/* Frees a message that was sent: its file does not wait for the answer any more. */
 void umad_sent_drop(struct umad_file *f, struct umad_msg *m);
 void umad_queue(struct umad_file *f, struct umad_msg *m);
 

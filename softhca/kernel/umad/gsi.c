@@ -106,7 +106,10 @@ void gsi_ready(struct kernel *k)
 			break;
 		came(k, &r);
 	}
-	/* No sender writes a part of a record. What somebody else has written goes with the rest. */
+	/*
+	 * No sender writes a part of a record. A part is from another program: it is thrown away
+	 * with the rest.
+	 */
 	while (n > 0 && n != (ssize_t)sizeof(r))
 		n = read(k->umad->gsi, &r, sizeof(r) - 1);
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Sending. Trusts nothing of what a program writes. What has a time limit is kept until its answer
- * comes. Without an answer it is sent again, as often as the program said; in the end the program reads
- * its header with the error. A response with a time limit has no answer, and always ends so, as it does
- * on a kernel. What RMPP makes segments of is kept until its receiver has acknowledged it, too, with or
- * without a limit.
+ * Sending. Trusts nothing of what a program writes. A MAD with a time limit is kept until its
+ * answer comes. Without an answer it is sent again, as often as the program said; in the end the
+ * program reads its header with the error. A response with a time limit has no answer, and always
+ * ends so, as it does on a kernel. A message that RMPP cuts into segments is also kept until its
+ * receiver has acknowledged it, with or without a limit.
  *
- *	shorter than the header and a MAD's with RMPP		EINVAL
- *	shorter than the header and those of the MAD's class	EINVAL
- *	an agent that the file has not				EINVAL
- *	longer than a MAD, and not RMPP				EINVAL
- *	the transaction of a request that waits			EINVAL
- *	the same for a response, to the same place		EINVAL
- *	a directed route that cannot begin at this port		EINVAL
- *	a P_Key or GID that the port's table has no place for	EINVAL
+ * 	shorter than the header and a MAD's with RMPP		EINVAL
+ * 	shorter than the header and those of the MAD's class	EINVAL
+ * 	an agent that the file has not				EINVAL
+ * 	longer than a MAD, and not RMPP				EINVAL
+ * 	the transaction of a request that waits			EINVAL
+ * 	the same for a response, to the same place		EINVAL
+ * 	a directed route that cannot begin at this port		EINVAL
+ * 	a P_Key or GID that the port's table has no place for	EINVAL
  */
 #include <endian.h>
 #include <errno.h>
@@ -277,7 +277,7 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 		mad_put32(m->mad, AT_TID, a->hi_tid);
 	own_rmpp = !a->rmpp_version && mad_is_rmpp(m->mad);
 	err = refused(f, a, &h, m->mad, n);
-	/* Whoever makes segments himself uses a transaction for all of them. */
+	/* A program that makes segments itself uses one transaction for all of them. */
 	if (!err && !own_rmpp && waits(f, &h, m->mad))
 		err = -EINVAL;
 	if (err) {
@@ -286,7 +286,10 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 	}
 	if (rmpp)
 		whole_message(m->mad, n);
-	/* Without a limit nobody waits for an answer. RMPP waits until it is acknowledged all the same. */
+	/*
+	 * Without a limit no program waits for an answer. RMPP waits for the acknowledgement all
+	 * the same.
+	 */
 	if (!h.timeout_ms && !rmpp) {
 		send(f, m);
 		umad_msg_free(f, m);

@@ -168,7 +168,9 @@ void notice_report(struct kernel *k, const struct mad_way *way, const uint8_t no
 {
 	struct notice *n;
 
-	/* Who answers none of them is told no more, and takes nothing from others. */
+	/*
+	 * A subscriber that answers no Report gets no more of them, and takes no room from others.
+	 */
 	if (way->dlid >= SH_MAX_LIDS || k->umad->reports_to[way->dlid] >= OF_A_PORT ||
 	    k->umad->reports >= REPORTS_MAX)
 		return;

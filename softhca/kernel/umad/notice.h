@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Notices: what ports and the switch tell the subnet manager by Trap, and what the built-in subnet
- * administrator tells those who have subscribed, by Report.
+ * administrator tells subscribers by Report.
  */
 #ifndef SOFTHCA_KERNEL_UMAD_NOTICE_H
 #define SOFTHCA_KERNEL_UMAD_NOTICE_H
@@ -34,7 +34,7 @@ void notice_group(struct kernel *k, const uint8_t mgid[16], bool there);
 void notice_report(struct kernel *k, const struct mad_way *way, const uint8_t notice[NOTICE_SIZE]);
 /* TrapRepress, or the answer to a Report: what it answers is not sent again. */
 void notice_answered(struct kernel *k, const uint8_t *mad);
-/* Sends again what is due. When the next is; 0: none waits. */
+/* Sends again what is due. Returns when the next is due; 0: none waits. */
 uint64_t notice_due(struct kernel *k, uint64_t now);
 /* Everything that waits is forgotten: a subnet manager begins, or the instance ends. */
 void notice_forget(struct kernel *k);

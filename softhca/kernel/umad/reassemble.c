@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A kernel puts a message together for a program that has registered with RMPP, and acknowledges its
- * segments. Who sends them is a program that makes them itself: by a umad file, or by a UD QP. The
- * message of a sender with RMPP travels as a whole (segments.c is the other way round).
+ * A kernel puts a message together for a program that has registered with RMPP, and acknowledges
+ * its segments. Their sender is a program that makes segments itself, and sends them by a umad file
+ * or a UD QP. The message of a sender with RMPP travels as a whole (segments.c is the other way
+ * round).
  *
- * What is said to the sender is the segment's own header with the method of the other direction. The
- * first segment opens a window of WINDOW, and so does each that fills it; in between nothing is said but
- * that what comes again was known. A segment past the window is lost.
+ * An answer to the sender is the segment's own header with the method of the other direction. The
+ * first segment opens a window of WINDOW segments, and so does each that fills it. In between, only
+ * a segment that comes again is acknowledged. A segment past the window is lost.
  *
- *	the last segment has come	the message is whole; for KEEP_NS what comes again is acknowledged
- *	GIVE_UP_NS from the first one	ABORT, and what has come is forgotten
- *	a segment with a status, or with a number that does not suit its being the first	ABORT
+ * 	the last segment has come	the message is whole; for KEEP_NS what comes again is acknowledged
+ * 	GIVE_UP_NS from the first one	ABORT, and what has come is forgotten
+ * 	a segment with a status, or with a number that does not suit its being the first	ABORT
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +66,7 @@ static void drop(struct kernel *k, struct assembly *a)
 	free(a);
 }
 
-/* What an agent says about a segment that came that way. */
+/* Sends what an agent says about a segment that came that way. */
 static void say(struct kernel *k, const struct mad_node *at, const struct mad_way *came,
 		const uint8_t *mad, uint8_t type, uint8_t status, uint32_t number, uint32_t window)
 {
@@ -111,7 +112,10 @@ static size_t piece_of(const struct assembly *a)
 	return MAD_SIZE - umad_rmpp_header(a->head[AT_CLASS]);
 }
 
-/* False: what has come may become no longer, or there is no memory. */
+/*
+ * Makes room for one more window. False: what waits would be too long together, or there is no
+ * memory.
+ */
 static bool widen(struct kernel *k, struct assembly *a)
 {
 	size_t room = (a->window + WINDOW) * piece_of(a);

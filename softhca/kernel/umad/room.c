@@ -214,7 +214,10 @@ static void show(struct kernel *k, struct out *o)
 	out_end_array(o);
 }
 
-/* As kernels do that lose a card: whoever waits for a datagram is told, and later calls find no file. */
+/*
+ * As a kernel does that loses a card: ends the waits for datagrams with an error, and later calls
+ * find no file.
+ */
 static void end_of_hca(struct kernel *k, uint32_t hca)
 {
 	struct umad_file *f, *next;
@@ -228,10 +231,10 @@ static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_
 {
 	bool dead = event == PORT_DEVICE_FATAL;
 
-	/* Those that have subscribed wait for reports at the LID that was. */
+	/* Subscribers wait for Reports at the earlier LID. */
 	if (event == PORT_LID_CHANGE)
 		sa_inform_gone(k, hca, port);
-	/* The manager hears of links. That an instance ends is told to nobody. */
+	/* The manager hears of links. It does not hear that an instance ends. */
 	if (dead)
 		end_of_hca(k, hca);
 	if (k->stop || (!dead && event != PORT_ERR && event != PORT_ACTIVE))

@@ -2,7 +2,7 @@
 /*
  * The subnet administrator. It makes its records anew for each question, from what the ports are
  * now; a port whose link is down has none. A table is one RMPP message: between two files of an
- * instance nobody needs its segments.
+ * instance no receiver needs its segments.
  */
 #include <errno.h>
 #include <stdlib.h>

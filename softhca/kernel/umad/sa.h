@@ -24,16 +24,17 @@ enum sa_status {
 	SA_INSUFFICIENT = 6, /* components */
 };
 
-/* Is the administrator at that port, and a MAD that has come there for it? */
+/* Is the administrator at that port, and is a MAD that has come there for it? */
 bool sa_is_at(struct kernel *k, const struct mad_node *n, const uint8_t *mad);
 /*
- * Is the key of the subnet manager in a question one that gets no answer? 0 is no key. Who has the right one
- * is trusted: 1, also as programs of OFED's time write it, in their own byte order.
+ * Does a query with this SM_Key get no answer? The key 0 means none. The administrator trusts a
+ * query with the right key, which is 1: in network order, or in the host's order, as programs of
+ * OFED's time write it.
  */
 bool sa_ignores(const uint8_t *mad);
 /*
- * The status of the answer of the administrator: in place, or if it is a table in *more, of *more_len
- * bytes, which the caller frees. -1: it has no such method.
+ * Makes the administrator's answer, in place; a table goes into *more, of *more_len bytes, which
+ * the caller frees. Returns the status of the answer. -1: the administrator has no such method.
  */
 int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 	      uint8_t **more, size_t *more_len);

@@ -113,7 +113,7 @@ static bool member_fits(const struct sa_table *t, const uint8_t *r)
 	return group_fits(t, r) && (!sa_names(t, 16) || r[SCOPE] & t->asked[AT_SA + SCOPE] & 15);
 }
 
-/* Only a requester that knows the key of the subnet manager is told who is in a group. */
+/* Only a requester that knows the key of the subnet manager gets the members of a group. */
 static void offer(void *arg, const struct cm_group *g)
 {
 	uint8_t r[GROUP_RECORD_SIZE] = {0};

@@ -16,7 +16,7 @@ int sa_inform_set(struct kernel *k, const struct mad_way *w, const struct mad_no
 		  uint8_t *mad);
 /* Offers the records of all subscriptions. */
 void sa_informs(struct sa_table *t);
-/* Reports a notice, which names no issuer's GID yet, to all who have subscribed to such. */
+/* Reports a notice, which names no issuer's GID yet, to all subscribers to such notices. */
 void sa_inform(struct kernel *k, uint8_t notice[NOTICE_SIZE]);
 /* The port cannot be reached any more: its subscriptions end. Or all do. */
 void sa_inform_gone(struct kernel *k, uint32_t hca, uint32_t port);

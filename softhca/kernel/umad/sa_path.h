@@ -23,7 +23,7 @@ enum path_bit { /* of its mask of components, those that more than sa_path_compo
 extern const struct sa_component sa_path_components[];
 /* Offers the paths that fit. A Get that names no source asks for those of the asking port. */
 void sa_paths(struct sa_table *t);
-/* Does the question name a GID that nobody has? */
+/* Does the query name a GID that no end has? A group's is good as the destination. */
 bool sa_path_stranger(const struct sa_table *t);
 
 /*

@@ -101,7 +101,7 @@ static void nodes(struct sa_table *t)
 	}
 }
 
-/* Those of a mask that are asked for are to be there, or the whole mask is to be that. */
+/* Either each capability that the query asks for must be set, or the whole mask must be equal. */
 static bool capabilities_fit(const struct sa_table *t, const uint8_t *record)
 {
 	uint32_t has = mad32(record, AT_CAP_MASK), asked = mad32(t->asked, AT_SA + AT_CAP_MASK);
@@ -196,7 +196,7 @@ static void pkeys_of(struct sa_table *t, const struct mad_node *n, uint32_t port
 	}
 }
 
-/* P_Keys are told to those who know the key of the subnet manager. */
+/* Only a query with the key of the subnet manager gets P_Keys. */
 static void pkeys(struct sa_table *t)
 {
 	if (mad64(t->asked, AT_SM_KEY))

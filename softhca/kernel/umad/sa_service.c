@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Services. One is known by its ID, GID and P_Key, and lasts until its Delete, until its lease is over,
- * or until the built-in manager gives way. What a program has registered outlives it, and its port's
- * link: it is the lease that ends what has no owner any more. As with OpenSM, the key of a service is
- * something to find it by, and does not protect it; it is told to those alone who know the key of the
- * subnet manager.
+ * Services. Its ID, GID and P_Key identify a service. It lasts until its Delete, until its lease is
+ * over, or until the built-in manager gives way. It outlives the program that has registered it,
+ * and the link of that program's port: only the lease ends a service without an owner. As with
+ * OpenSM, the key of a service is something to find it by, and does not protect it. Only a query
+ * with the key of the subnet manager gets it.
  *
- *	OFFSET	OF A RECORD			COMPONENT
- *	0	service ID			0
- *	8	GID				1
- *	24	P_Key, 2 reserved		2
- *	28	lease, in seconds (all ones:	4
- *		for ever)
- *	32	key				5
- *	48	name				6
- *	112	data: 16 of 8 bits		7 to 22
- *	128	8 of 16 bits			23 to 30
- *	144	4 of 32 bits			31 to 34
- *	160	2 of 64 bits			35, 36
+ * 	OFFSET	OF A RECORD			COMPONENT
+ * 	0	service ID			0
+ * 	8	GID				1
+ * 	24	P_Key, 2 reserved		2
+ * 	28	lease, in seconds (all ones:	4
+ * 		for ever)
+ * 	32	key				5
+ * 	48	name				6
+ * 	112	data: 16 of 8 bits		7 to 22
+ * 	128	8 of 16 bits			23 to 30
+ * 	144	4 of 32 bits			31 to 34
+ * 	160	2 of 64 bits			35, 36
  */
 #include <stdlib.h>
 #include <string.h>
@@ -92,7 +92,7 @@ static void answer(const struct service *s, uint8_t *mad)
 	mad_put16(mad, AT_OFFSET, SERVICE_RECORD_SIZE / 8);
 }
 
-/* As other administrators do, takes all of it, whatever the question names. */
+/* As other administrators do, takes all of it, whatever components the request names. */
 static void read_record(const uint8_t *mad, uint8_t r[SERVICE_RECORD_SIZE])
 {
 	memcpy(r, mad + AT_SA, SERVICE_RECORD_SIZE);
@@ -158,7 +158,10 @@ int sa_service_set(struct kernel *k, const struct mad_way *w, uint8_t *mad)
 	return 0;
 }
 
-/* One, by its ID, GID and P_Key, whatever the question names. It is told as it was. */
+/*
+ * Ends one, by its ID, GID and P_Key, whatever components the request names. The answer has it as
+ * it was.
+ */
 int sa_service_delete(struct kernel *k, const struct mad_way *w, uint8_t *mad)
 {
 	uint8_t r[SERVICE_RECORD_SIZE];

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/*
- * Which records fit a question.
- */
+/* Which records match a query. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Records that a question asks for. Who has records offers each of them; those that fit the question
- * are kept.
+ * Records that a query asks for. Each owner of records offers them one by one; the table keeps
+ * those that match the query.
  */
 #ifndef SOFTHCA_KERNEL_UMAD_SA_TABLE_H
 #define SOFTHCA_KERNEL_UMAD_SA_TABLE_H
@@ -9,8 +9,8 @@
 #include "fabric.h"
 
 /*
- * A component that a question may name: its bit in the mask, its place in the record, in bits. A
- * list of them ends with one of no bits.
+ * A component that a query may name: its bit in the mask, and its place in the record, in bits. A
+ * list of components ends with one of 0 bits.
  */
 struct sa_component {
 	uint8_t bit;
@@ -28,9 +28,9 @@ struct sa_table {
 	bool failed; /* no memory */
 };
 
-/* Does the question name that component? */
+/* Does the query name that component? */
 bool sa_names(const struct sa_table *t, unsigned int bit);
-/* Keeps the record if it fits. */
+/* Keeps the record if it matches the query. */
 void sa_offer(struct sa_table *t, const uint8_t *record);
 
 /*
@@ -39,7 +39,7 @@ void sa_offer(struct sa_table *t, const uint8_t *record);
  */
 bool sa_end_port(struct kernel *k, uint32_t i, struct mad_node *n);
 
-/* Which records an attribute has: false, none are known. */
+/* Collects the records that the query asks for. False: its attribute is none that has records. */
 bool sa_collect(struct sa_table *t);
 
 #endif

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A kernel gives a program that has registered without RMPP the segments as they come, and leaves the
- * protocol to it: it acknowledges, and gets the next ones. Everything else here is whole messages, so
- * a message is kept, cut into segments, until the program has acknowledged the last one, stops it, or
- * says nothing for some seconds. A request that waits for an answer is sent again as often as its
- * sender said, and until the last segment is acknowledged it waits no longer than SEGMENT_NS each time.
+ * A kernel gives a program that has registered without RMPP the segments as they come, and leaves
+ * the protocol to it: the program acknowledges segments, and gets the next ones. All other code
+ * here handles whole messages. So this file keeps a message and cuts it into segments, until the
+ * program has acknowledged the last one, stops it, or says nothing for some seconds. A request that
+ * waits for an answer is sent again as often as its sender said. Until the last segment is
+ * acknowledged, it waits no longer than SEGMENT_NS each time.
  *
- * What a program says about segments has the method of its request: GetTable, where they have
- * GetTableResp. So it goes to who has answered, as requests do. About the segments of a request it has
- * the method of a response, and goes to who has asked.
+ * What a program says about the segments of a response has the method of its request: GetTable,
+ * where they have GetTableResp. So it goes to the sender of the answer, as requests do. What it
+ * says about the segments of a request has the method of a response, and goes to the requester.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@
 #define MESSAGES   64	     /* that wait, at most */
 #define BYTES	   (1 << 24) /* and how long they are together */
 #define SEGMENT_NS UINT64_C(2000000000)
-#define TIMES	   5 /* how often segments are sent that nobody acknowledges */
+#define TIMES	   5 /* how often segments without an acknowledgement are sent */
 
 struct segments {
 	struct segments *prev, *next;
@@ -82,7 +83,7 @@ static struct umad_file *receiver(struct kernel *k, const struct segments *s, ui
 	return f && !f->agent[*id].rmpp_version ? f : NULL;
 }
 
-/* The message as its sender keeps it. NULL: nobody waits for what becomes of it. */
+/* The message as its sender keeps it. NULL: the sender does not wait for what becomes of it. */
 static struct umad_msg *asked(struct kernel *k, const struct segments *s, struct umad_file **f)
 {
 	return umad_sent(k, s->asker, f);
@@ -114,7 +115,7 @@ static bool send(struct kernel *k, struct segments *s, enum what what)
 		if (s->sent < i)
 			s->sent = i;
 	}
-	/* What a larger window lets go adds no time: only what has arrived does. */
+	/* Segments that a larger window lets go add no time: only those that have arrived do. */
 	if (what == MORE)
 		return true;
 	if (s->left)
@@ -185,7 +186,7 @@ bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 {
 	struct segments *s = find(k, w, mad, true);
 
-	/* Who has asked again in the same transaction acknowledges the new answer. */
+	/* A requester that has asked again in the same transaction acknowledges the new answer. */
 	if (s)
 		drop(k, s);
 	s = begin(k, w, mad, len);
@@ -215,8 +216,8 @@ void segments_ask(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
 	struct segments *s = find(k, w, mad, false);
 
 	/*
-	 * The same transaction is the same request only if that still waits. Who does not wait sends
-	 * nothing again, and so has sent another one.
+	 * An equal transaction means a repeated request only while the first one still waits. A
+	 * requester that does not wait repeats nothing, so this is another request.
 	 */
 	if (s && (!w->number || s->asker != w->number)) {
 		drop(k, s);
@@ -242,7 +243,10 @@ static bool less(uint32_t a, uint32_t b)
 	return (int32_t)a < (int32_t)b;
 }
 
-/* What is wrong with a word, whatever it is about. 0: nothing. */
+/*
+ * The status that says what is wrong with a word about segments, whichever message it is about. 0:
+ * nothing.
+ */
 static uint8_t wrong(const uint8_t *mad)
 {
 	uint8_t status = mad[AT_RMPP_STATUS];
@@ -266,7 +270,7 @@ static uint8_t wrong(const uint8_t *mad)
 	}
 }
 
-/* The receiver wants no more of it, and nobody waits for an answer then. */
+/* The receiver wants no more of it. The sender does not wait for an answer then. */
 static void stopped(struct kernel *k, struct segments *s)
 {
 	struct umad_file *f;
@@ -277,7 +281,10 @@ static void stopped(struct kernel *k, struct segments *s)
 	drop(k, s);
 }
 
-/* What goes on is not given up, and what has come as a whole is not sent again. */
+/*
+ * A message that makes progress is not given up, and one that has arrived as a whole is not sent
+ * again.
+ */
 static void proceeds(struct kernel *k, struct segments *s)
 {
 	struct umad_file *f;
@@ -298,11 +305,11 @@ static void proceeds(struct kernel *k, struct segments *s)
 
 static void acked(struct kernel *k, struct segments *s, uint32_t number, uint32_t window)
 {
-	/* An old one. */
+	/* An old acknowledgement. */
 	if (less(window, s->window) || less(number, s->acked))
 		return;
 	s->window = window;
-	/* Who acknowledges the same again keeps nothing waiting by that. */
+	/* A repeated acknowledgement does not prolong the wait. */
 	if (number > s->acked) {
 		s->acked = number;
 		proceeds(k, s);
@@ -335,7 +342,7 @@ void segments_told(struct kernel *k, const struct mad_node *at, const struct mad
 		reassemble_abort(k, at, w, mad, status);
 }
 
-/* True: it was sent again, or its sender sees to that. */
+/* True: the segments were sent again, or the sender of the message sees to that. */
 static bool goes_on(struct kernel *k, struct segments *s)
 {
 	struct umad_file *f;

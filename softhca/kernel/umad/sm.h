@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Who manages the subnet: the built-in manager, or that of a program, which says so by an open issm
- * file. And what programs have written into ports and the switch by Set.
+ * Which manager the subnet has: the built-in one, or that of a program, which says so by an open
+ * issm file. And what programs have written into ports and the switch by Set.
  */
 #ifndef SOFTHCA_KERNEL_UMAD_SM_H
 #define SOFTHCA_KERNEL_UMAD_SM_H
@@ -39,7 +39,8 @@ void sm_forget(struct kernel *k);
 /* Does the built-in manager manage? */
 bool sm_built_in(const struct kernel *k);
 /*
- * A Trap came to a port. The built-in manager, if it is there, tells those who have subscribed: 0. -1: it is not.
+ * A Trap came to a port. 0: the built-in manager is there, and tells the subscribers. -1: it is
+ * not.
  */
 int sm_told(struct kernel *k, const struct mad_node *n, const uint8_t *mad);
 /* An issm file of a port was opened: -EAGAIN, another one is open. Or closed. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Subnet management datagrams. What the agents tell is what `softhca port` has made of the ports,
- * and, of the switch, what a subnet manager would have written, or what one has (smp_set.h).
+ * Subnet management datagrams. The agents tell how `softhca port` has set the ports. Of the switch
+ * they tell what a subnet manager would have written, or what one has written (smp_set.h).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -148,8 +148,8 @@ static bool has_manager(struct kernel *k, uint32_t lid)
 }
 
 /*
- * Before a manager has told the switch who it is. It cannot tell a port that is down: that one may
- * name an earlier manager, also when it is up again.
+ * The SM LID before a manager has told the switch its own. A manager cannot reach a port that is
+ * down: such a port may name an earlier manager, also when it is up again.
  */
 static uint32_t neighbours_sm_lid(struct kernel *k)
 {

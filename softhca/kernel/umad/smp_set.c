@@ -3,7 +3,7 @@
  * What a subnet manager writes. LIDs, the SM's LID, P_Keys and links of ports change as `softhca
  * port` changes them, with the events that programs get of it. Everything else is stored, so that
  * the manager finds it again, and has no effect: see sm.h. A value that is refused has changed
- * nothing of its attribute: what can refuse it is asked before the first change.
+ * nothing of its attribute: all checks come before the first change.
  */
 #include <string.h>
 
@@ -195,7 +195,7 @@ static int set_switch_port(struct kernel *k, uint32_t number, uint32_t in, const
 		fabric_end_of(k, number, &hca, &port);
 		if (!link_ok(k, hca, port, data))
 			return STATUS_VALUE;
-		/* Before the events: whoever hears of them asks. */
+		/* Before the events: a program that gets one asks for the new state. */
 		if (new_link(k, hca, port, data) == PORT_DISABLED && fabric_link(k, hca, port))
 			k->hcas[hca].cut_ports |= 1u << port;
 		status = change_link(k, hca, port, data);
@@ -259,7 +259,7 @@ static int set_table(struct kernel *k, uint16_t attribute, uint32_t modifier,
 		return STATUS_BUSY;
 	if (attribute == SWITCH_INFO) {
 		memcpy(w->switch_info, data, 64);
-		/* Who has seen it sets it, which clears it. */
+		/* A manager that has seen the bit sets it, which clears it. */
 		if (data[11] & PORT_STATE_CHANGE)
 			k->umad->port_state_change = false;
 		w->has_switch_info = true;
