@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See aside.h: a bit for each number. A number is marked before its thread leaves the section in
- * which the descriptor was made, and loses the mark in the section in which it is closed. So a
- * number that is open, and has no mark while no thread is in a section, is the program's, and stays
- * so until the program closes it. A program that makes the system call itself may have closed a
- * marked one, and opened another file under the number: so marks say what they were made for.
+ * See aside.h: a mark for each number, which is a bit. A *section* is the time between
+ * sh_aside_begin() and sh_aside_end(), in which a thread makes or closes descriptors of softhca's.
+ * A number gets its mark before the thread leaves the section in which the descriptor was made, and
+ * loses it in the section in which the descriptor is closed. So a number that is open, and has no
+ * mark while no thread is in a section, is the program's, and stays so until the program closes it.
+ * A program that makes the system call itself may have closed a marked number, and opened another
+ * file under it: so a mark also says which file it was made for. A *sweep* is a call of the program
+ * that takes many numbers away: sweeps wait for sections, and sections for sweeps.
  *
- * There is no lock that a signal handler, a stopped thread or a child of vfork() could find taken:
- * whoever waits here goes on after some milliseconds, as if there was nobody to wait for, and nobody
- * waits for the same ones again.
+ * There is no lock that a signal handler, a stopped thread or a child of vfork() could find taken.
+ * A thread waits here for some milliseconds at most, and then goes on. Later callers do not wait
+ * for the same threads again.
  */
 #include <sys/resource.h>
 
@@ -31,9 +34,9 @@ static int end;		    /* behind the highest number that was ever marked */
 static uint64_t changes;
 static uint32_t sweeps;
 static int here; /* the process; its children by other ways than fork() have a table of their own */
-static uint32_t stuck_inside, stuck_sweeps; /* how many were waited for in vain */
+static uint32_t stuck_inside, stuck_sweeps; /* how many threads were waited for in vain */
 static TLS unsigned int inside, sweeping;
-static void (*after)(void);    /* for threads that come out of both; NULL: no handlers wait */
+static void (*after)(void);    /* called by a thread that leaves both; NULL: no handlers wait */
 static TLS void (*then)(void); /* the same for this thread, which is in */
 static TLS struct sh_door *door;
 
@@ -50,8 +53,8 @@ bool sh_aside_guarded(void)
 }
 
 /*
- * Before a thread counts itself in. If handlers did not wait at that time, one may have jumped away,
- * and the thread never gets out: its handlers must not wait for that.
+ * Before a thread counts itself in. If handlers did not wait at that time, one may have jumped
+ * away. The thread then never leaves, so its handlers must not wait until it does.
  */
 static void guard(void)
 {
@@ -73,18 +76,21 @@ static void unguard(void)
 	fn();
 }
 
-/* Are there some in that number who have not been waited for in vain before? */
+/* Does the count include a thread for which no caller has yet waited in vain? */
 static bool some(uint32_t number, uint32_t *stuck)
 {
 	uint32_t were = __atomic_load_n(stuck, __ATOMIC_RELAXED);
 
-	/* They were late, and not stuck. */
+	/* The others were late, and not stuck. */
 	if (number < were)
 		__atomic_store_n(stuck, number, __ATOMIC_RELAXED);
 	return number > were;
 }
 
-/* The same on a turn of a loop that waits for them. *least: the lowest number of all turns */
+/*
+ * The same, for each turn of a loop that waits for these threads. *least: the lowest count of all
+ * turns.
+ */
 static bool wait_for(uint32_t number, uint32_t *stuck, uint32_t *least, unsigned int turn)
 {
 	if (!some(number, stuck))
@@ -121,7 +127,7 @@ void sh_aside_begin(void)
 
 void sh_aside_end(void)
 {
-	/* A child that a handler has made in the middle of one begins anew. */
+	/* A child that a handler has made in the middle of a section begins anew. */
 	if (!inside || --inside)
 		return;
 	some(__atomic_add_fetch(&changes, CHANGE - 1, __ATOMIC_SEQ_CST) & INSIDE, &stuck_inside);
@@ -210,7 +216,7 @@ enum sh_number sh_number_is(int fd)
 	for (unsigned int turn = 0; turn <= TURNS; turn++) {
 		uint64_t before = __atomic_load_n(&changes, __ATOMIC_SEQ_CST);
 
-		/* A process that has never had one; this saves it the call below. */
+		/* This process has never had a section: this saves it the call below. */
 		if (!before)
 			return SH_NUMBER_OTHER;
 		if (is_own(fd))

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 
 /*
- * Between these no call of the program takes a number away that this thread has not yet got a mark
- * for. They may be nested. The thread must not wait for anything in between.
+ * A section: between these two no call of the program takes away a number that this thread has not
+ * marked yet. Sections may be nested. The thread must not wait for anything in a section.
  */
 void sh_aside_begin(void);
 void sh_aside_end(void);
@@ -22,7 +22,7 @@ void sh_aside_end(void);
  * is called when it is out of both.
  */
 void sh_aside_guard(void (*fn)(void));
-/* Is this thread in one of those? */
+/* Is this thread in a section or a sweep for which its handlers wait? */
 bool sh_aside_guarded(void);
 
 enum sh_number {
@@ -37,8 +37,9 @@ enum sh_number sh_number_is(int fd);
 int sh_number_own_from(unsigned int fd);
 
 /*
- * Around a call of the program that takes many numbers away: no other thread gets one for softhca
- * meanwhile. A thread waits for some milliseconds at most, since the call may take long.
+ * A sweep: around a call of the program that takes many numbers away. No other thread gets a number
+ * for softhca meanwhile. A thread that wants one waits for some milliseconds at most, since the
+ * call may take long.
  */
 void sh_sweep_begin(void);
 void sh_sweep_end(void);

@@ -123,8 +123,8 @@ static void trim(struct iovec *iov, unsigned int *niov, uint64_t len)
 }
 
 /*
- * The kernel may have switched this thread out, which disarms it (life.h). Whoever waits for a
- * thread that is stopped in a system call needs it armed there, and after it.
+ * The kernel may have switched this thread out, which disarms it (life.h). A thread that is stopped
+ * in a system call must be armed there and after it, for the sake of those that wait for it.
  */
 static inline void rearm(void)
 {

@@ -55,7 +55,7 @@ static void hold(void)
 
 	if (exchange(0, me))
 		return;
-	/* Whoever has slept cannot tell whether others sleep. */
+	/* A thread that has slept cannot tell whether others sleep. */
 	while (!exchange(0, me | SLEEPER)) {
 		uint64_t is = __atomic_load_n(&owner, __ATOMIC_RELAXED);
 
@@ -198,8 +198,8 @@ static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 	if (is_open(p, evq, generation))
 		return p->fd;
 	/*
-	 * Pairs with tell_end(). What is open by then, the helper thread closes, also with the
-	 * cache's lock held.
+	 * Pairs with tell_end(). The helper thread closes what is open by then, also while the
+	 * cache's lock is held.
 	 */
 	if (__atomic_load_n(&sh_proc(sh_process.dev, sh_process.dev->proc)->ended,
 			    __ATOMIC_ACQUIRE))

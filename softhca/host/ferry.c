@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See ferry.h. A thread that asks waits for the daemon, which waits for no client. It may hold locks
- * of the device, which the daemon does without, if need be. It is pinned: a thread that was thrown
- * out of the wait would leave a copy to be made that it does not know of. If it is killed, the daemon
- * finds the life over that has asked, or its process still counts as inside the device, and nothing
- * that the copy changes is given to anyone else before the daemon is done with it.
+ * See ferry.h. A thread that asks waits for the daemon, which waits for no client. The thread may
+ * hold locks of the device, which the daemon does without, if need be. The thread is pinned: if it
+ * were thrown out of the wait, it would leave a copy to be made that it does not know of. If it is
+ * killed, the daemon either finds its life over, and copies nothing, or still counts its process as
+ * inside the device. Then no memory that the copy changes gets another use before the copy is done.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -57,7 +57,7 @@ static bool abandoned(const struct sh_dev *dev)
 	return !is_open(dev) || !pid || sh_thread_dead(pid);
 }
 
-/* False: the daemon has not answered, and will not. */
+/* Waits for the daemon's answer. False: there is none, and will be none. */
 static bool answered(struct sh_dev *dev, struct sh_ferry *f)
 {
 	const struct timespec limit = {.tv_nsec = LOOK_NS};
@@ -80,8 +80,8 @@ static void call_daemon(struct sh_dev *dev, const struct sh_ferry *f)
 }
 
 /*
- * This thread's place. It waits for the daemon if the thread that had the slot before was killed while
- * it asked, and for nobody else. NULL: the daemon makes no copies.
+ * This thread's place. The thread waits here only if the earlier thread of its slot was killed
+ * during a request: for the daemon to finish that. NULL: the daemon makes no copies.
  */
 static struct sh_ferry *place(struct sh_dev *dev, uint32_t proc)
 {
@@ -94,7 +94,7 @@ static struct sh_ferry *place(struct sh_dev *dev, uint32_t proc)
 	f = &ferries(dev)->ferry[slot - 1];
 	if (__atomic_load_n(&f->state, __ATOMIC_ACQUIRE) != SH_FERRY_ASKED)
 		return f;
-	/* It may have been killed just before it called. */
+	/* The earlier thread may have been killed just before it called. */
 	call_daemon(dev, f);
 	sh_wait_begin(dev, SH_WAITS_COPY, proc, 0);
 	ready = answered(dev, f);
@@ -107,7 +107,7 @@ static void *data_of(const struct sh_dev *dev, const struct sh_ferry *f)
 	return sh_at(dev, SH_FERRY_DATA_OFF + (uint64_t)(f - ferries(dev)->ferry) * SH_FERRY_MAX);
 }
 
-/* The daemon's answer. The place stays as it is if none comes. */
+/* Asks, and returns the daemon's answer. If none comes, the place stays as it is. */
 static long ask(struct sh_dev *dev, struct sh_ferry *f)
 {
 	bool came;
@@ -123,7 +123,7 @@ static long ask(struct sh_dev *dev, struct sh_ferry *f)
 	return came ? f->result : -EPERM;
 }
 
-/* Between the thread's own memory, which may be missing, and a buffer. */
+/* Copies between the thread's own memory, which may be missing, and a buffer. */
 static long load(const struct iovec *local, unsigned long nlocal, void *buf, size_t len)
 {
 	const struct iovec here = {.iov_base = buf, .iov_len = len};
@@ -140,7 +140,7 @@ static long unload(const struct iovec *local, unsigned long nlocal, void *buf, s
 	return done > 0 ? done : -EFAULT;
 }
 
-/* By the daemon's thread itself, which nobody else answers. */
+/* The daemon's thread copies for itself, since no other thread would answer it. */
 static long at_once(uint32_t proc, uint64_t witness, bool out, const struct iovec *local,
 		    unsigned long nlocal, const struct iovec *remote, size_t len)
 {
@@ -154,8 +154,8 @@ static long at_once(uint32_t proc, uint64_t witness, bool out, const struct iove
 }
 
 /*
- * The data have memory once a thread has asked. The kernel alone touches them, so that it is an error,
- * and no signal, if there is none.
+ * The daemon makes the copy. The room for the data gets memory when it is touched first. Only the
+ * kernel touches it: where there is no memory, that is an error and no signal.
  */
 static long by_daemon(struct sh_dev *dev, uint32_t proc, uint64_t witness, bool out,
 		      const struct iovec *local, unsigned long nlocal, const struct iovec *remote,
@@ -178,7 +178,7 @@ static long by_daemon(struct sh_dev *dev, uint32_t proc, uint64_t witness, bool 
 	f->out = out;
 	f->len = (uint32_t)some;
 	done = ask(dev, f);
-	/* Others can write there. */
+	/* Other processes can write there. */
 	if (done > some)
 		done = -EFAULT;
 	return out || done <= 0 ? done : unload(local, nlocal, data, (size_t)done);
@@ -236,7 +236,7 @@ static void serve_place(struct sh_dev *dev, struct sh_ferry *f)
 		return;
 	__atomic_store_n(&f->result, own.fn ? serve(dev, f) : -EPERM, __ATOMIC_RELAXED);
 	__atomic_store_n(&f->state, SH_FERRY_DONE, __ATOMIC_SEQ_CST);
-	/* The thread that asked, and one that has its slot by now. */
+	/* Wakes the thread that asked, and one that has its slot by now. */
 	futex(&f->state, FUTEX_WAKE, INT_MAX, NULL);
 }
 

@@ -2,9 +2,9 @@
 /*
  * Copies that this process may not make by itself. The kernel lets a process reach another one's
  * memory only if it may trace it. A process that gives up its user or its capabilities, or makes
- * itself undumpable, changes that for itself and for its peers, and a card does not mind. So the
- * daemon opens the memory of each process while it still may, and makes the copy for the thread that
- * asks. Peers get no such descriptor: they reach what is registered, and nothing else.
+ * itself undumpable, loses that right, and so do its peers; a card would not mind. So the daemon
+ * opens the memory of each process while it still may, and makes the copy for the thread that asks.
+ * Peers get no such descriptor: they reach what is registered, and nothing else.
  *
  * What is copied goes through device memory (struct sh_ferries). The thread that asks copies between
  * there and its own memory.
@@ -39,8 +39,8 @@ typedef long sh_ferry_fn(void *arg, uint32_t tid, uint32_t proc, uint64_t witnes
 			 void *buf, size_t len, bool out);
 /*
  * The calling thread makes the copies from now on: its own at once, those of others when it calls
- * sh_ferry_serve(), which the daemon's attention word calls for. fn NULL: nobody does any more, and
- * threads that wait go on without.
+ * sh_ferry_serve(), which the daemon's attention word calls for. fn NULL: no thread makes copies
+ * any more, and waiting threads go on without one.
  */
 void sh_ferry_open(struct sh_dev *dev, sh_ferry_fn *fn, void *arg);
 void sh_ferry_serve(struct sh_dev *dev);

@@ -144,8 +144,8 @@ static bool is_last(void)
 }
 
 /*
- * What the first thread's end is to mean for who waits for the process: status << 8, or the signal
- * that seccomp has ended it with. 0 if that cannot be known.
+ * What a parent that waits for the process is to learn of the first thread's end: status << 8, or
+ * the signal by which seccomp has ended the thread. 0 if that cannot be known.
  */
 static int leaders_status(void)
 {
@@ -162,8 +162,8 @@ static int leaders_status(void)
 }
 
 /*
- * Ends the process as its last thread would have. What the first thread had for a status stands in
- * for that of the last one, which the kernel has forgotten.
+ * Ends the process as its last thread would have. The kernel has forgotten the status of that one,
+ * so the status of the first thread stands in for it.
  */
 static __attribute__((noreturn)) void end_process(void)
 {

@@ -102,9 +102,9 @@ static int take(uint64_t *words, unsigned int count, uint64_t value)
 }
 
 /*
- * The same for a thread that reaches. If threads that are stopped have all of the words that are in
- * use, more come into use: before one of those is taken, so that a thread which exchanges pages and
- * does not look at it is seen by the thread that takes it.
+ * The same for a thread that reaches. If stopped threads have all of the words that are in use,
+ * more words come into use. That happens before one of them is taken: a thread that exchanges
+ * pages, and does not look at the new words yet, is then seen by the thread that takes one.
  */
 static int take_reach(struct sh_moves *moves, uint64_t value)
 {
@@ -120,7 +120,10 @@ static int take_reach(struct sh_moves *moves, uint64_t value)
 	}
 }
 
-/* Whoever finds the word free finds done what it was taken for: pairs with the loads of any(). */
+/*
+ * A thread that finds the word free also finds done what it was taken for: pairs with the loads of
+ * any().
+ */
 static void put(uint64_t *words, int i)
 {
 	if (i >= 0)
@@ -153,7 +156,7 @@ void sh_moves_sweep(struct sh_moves *moves)
 	sweep(moves->reaching, sh_reaches(moves));
 }
 
-/* Are all words free? Nearly always nobody exchanges pages. */
+/* Are all words free? They nearly always are: exchanges of pages are rare. */
 static bool none(const uint64_t *words)
 {
 	uint64_t seen = 0;

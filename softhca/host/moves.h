@@ -23,12 +23,13 @@ void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, ui
  */
 void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
 /*
- * The same for who does not wait. False: that process is exchanging pages, and nothing is announced.
+ * The same for a caller that does not wait. False: that process is exchanging pages, and nothing is
+ * announced.
  */
 bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
 /*
- * The same for who copies in place of another thread, which has announced that it reaches into that
- * process. False: that thread has died.
+ * The same for a caller that copies in place of another thread, which has announced that it reaches
+ * into that process. False: that thread has died.
  */
 bool sh_reach_for(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t thread);
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r);

@@ -2,7 +2,7 @@
 /*
  * The places where this user's instances can be. A place must not be a link, or a directory that
  * another user can write to or replace by another one. So the directory above it is checked as
- * well. Those further up are left to the administrator, or to the user who named the place.
+ * well. The administrator, or the user who named the place, answers for those further up.
  */
 #include <stdio.h>
 #include <stdlib.h>
