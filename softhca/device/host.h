@@ -69,7 +69,7 @@ struct sh_host_ops {
 	 * follows. event(): 0, or -EAGAIN: the pipe is full. event_written(): has a record been
 	 * written since the last event_begin() that succeeded, by whatever thread that was? Where
 	 * the file system does not tell, or this process does not see the pipe (it has another root
-	 * directory), it is false. As long as a record is in flight, nobody else writes to the
+	 * directory), it is false. As long as a record is in flight, no other thread writes to the
 	 * pipe. A thread can be thrown out of each of them.
 	 */
 	int (*event_begin)(void *host, uint32_t evq);

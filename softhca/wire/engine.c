@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See engine.h. Two threads: this process's helper thread runs requesters, when a program or a timer
- * asks for it; the main thread waits for packets, executes them, and lets requesters go on.
+ * See engine.h. The engine has two threads. The helper thread runs requesters when a program or a
+ * timer asks for it. The main thread waits for packets, executes them, and lets requesters go on.
  */
 #include <errno.h>
 #include <poll.h>
@@ -69,7 +69,10 @@ static bool find_way(struct sh_dev *dev, const struct sh_packet *p, uint16_t dli
 	return true;
 }
 
-/* What has not been sent counts as lost, as on any network: the requester sends it again, or gives up. */
+/*
+ * A packet that was not sent counts as lost, as on any network: the requester sends it again, or
+ * gives up.
+ */
 static void count(struct sh_dev *dev, struct sh_outgoing_done done)
 {
 	if (done.sent)
@@ -128,7 +131,10 @@ static struct sh_wire_pace *pace_of(struct sh_dev *dev, uint16_t dlid)
 	return dlid < SH_MAX_LIDS ? &engine.pace[dlid] : NULL;
 }
 
-/* To the daemon. While it is busy, some hundreds wait; what comes then is lost, as on any network. */
+/*
+ * Hands a management datagram to the daemon. While that is busy, some hundreds wait; more are lost,
+ * as on any network.
+ */
 static bool hand_over(struct sh_dev *dev, const struct sh_wire_mad *m)
 {
 	(void)dev;
@@ -154,7 +160,10 @@ static bool is_own(struct sh_ip address)
 	return false;
 }
 
-/* What its bytes would say of it cannot be believed: its port counts a packet, and no data. */
+/*
+ * The contents of a packet with a wrong ICRC cannot be trusted: its port counts a packet, and no
+ * data.
+ */
 static void damaged(struct sh_dev *dev, struct sh_hca *hca, uint32_t port)
 {
 	SH_COUNT_WIRE(dev, bad_icrc, 1);
@@ -198,12 +207,12 @@ static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 	uint32_t lid;
 
 	way.from = sh_wire_from(from, &way.sport);
-	/* What this instance sends to a group its members have got. */
+	/* Its own members have got what this instance sends to a group. */
 	if (g && is_own(way.from))
 		return;
 	lid = sh_wire_lid(&engine.wire, way.from);
 	SH_COUNT_WIRE(dev, received, 1);
-	/* With an address of this instance it comes from a program that is none of ours. */
+	/* A packet from an address of this instance comes from a program that is not softhca's. */
 	if (lid && lid < SH_MAX_LIDS && !is_own(way.from))
 		is = sh_roce_judge(sh_roce_decode(bytes, n, &way, &p, &seg), way.sport,
 				   &engine.credits[lid]);
@@ -246,8 +255,9 @@ static size_t packet_of(struct msghdr *m, size_t n)
 }
 
 /*
- * Executes what has come to a socket. g: the group that has it, or NULL: the address of that number does. A packet
- * is decoded behind room for its headers, which takes the end of the one before it.
+ * Executes what has come to a socket. g: the group whose socket it is, or NULL: it is that of the
+ * address with that number. A packet is decoded behind room for its headers, which takes the end of
+ * the one before it.
  */
 static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 {
@@ -278,7 +288,7 @@ static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 		size_t len = msg[i].msg_len, size = packet_of(&msg[i].msg_hdr, len), at = 0;
 		uint32_t id = 0;
 
-		/* Its sender waits for the answers to what took long. */
+		/* The sender waits for the answers to what took long. */
 		if (waited > PATIENCE) {
 			sh_wire_end_turn(dev);
 			sh_wire_begin_turn(dev);
@@ -367,8 +377,9 @@ static bool relay(struct sh_dev *dev)
 }
 
 /*
- * Programs have posted something meanwhile, perhaps because of what this thread has just executed. The helper thread has been woken for
- * it, but this one is awake, and waits for no processor.
+ * Programs have posted something meanwhile, perhaps because of what this thread has just executed.
+ * They have woken the helper thread for it, but this thread is awake already, and need not wait for
+ * a processor.
  */
 static void look_around(struct sh_dev *dev)
 {
@@ -460,8 +471,9 @@ static int join(const char *dir)
 }
 
 /*
- * Has the sockets give datagrams as their sender has sent them, or the network card has put them together. Does the kernel also
- * take them apart? One that does not know the option would ignore it in a message.
+ * Has the sockets deliver datagrams as their sender has sent them, or as the network card has put
+ * them together. Does the kernel also take them apart? A kernel that does not know the option would
+ * ignore it in a message.
  */
 static bool merge_packets(void)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See loopback.h. Pure functions. The preloaded library has them, too, with a CRC of its own: programs get
- * no library that they have not asked for.
+ * See loopback.h. Pure functions. The preloaded library has them, too, and computes the CRC itself,
+ * so that no further library is loaded into programs.
  */
 #include <errno.h>
 

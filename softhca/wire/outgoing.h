@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Packets that go to one address, with as few system calls as they can. Between instances of softhca a datagram
- * of the kernel's carries many packets of one length, which the kernel, or the network card, takes apart
- * (UDP_SEGMENT), and gives them the identifications 0, 1, 2 and so on. That a card does so is not known of all
- * cards. So other receivers, which may compare their ICRC with the identification, get datagrams of one packet each.
+ * Sends packets to one address with as few system calls as possible. Between instances of softhca
+ * one datagram of the kernel's carries many packets of one length. The kernel or the network card
+ * takes it apart (UDP_SEGMENT), and gives the packets the identifications 0, 1, 2 and so on. Not
+ * all cards are known to do so. Receivers other than softhca may check the ICRC with the
+ * identification, so they get datagrams of one packet each.
  */
 #ifndef SOFTHCA_WIRE_OUTGOING_H
 #define SOFTHCA_WIRE_OUTGOING_H
@@ -34,17 +35,18 @@ struct sh_outgoing_done sh_outgoing_send(const struct sh_outgoing_way *way,
 					 bool spoilt);
 
 /*
- * The same for a packet that may wait until its thread calls sh_outgoing_flush(). They belong to the calling thread. If
- * it is thrown out of one of these functions, it has to begin, which forgets what waits. In a turn (device/transport/wire.h)
- * it gathers and flushes pinned, and what waits stays.
+ * The same for a packet that may wait until its thread calls sh_outgoing_flush(). The packets that
+ * wait belong to the calling thread. If the thread is thrown out of one of these functions, it has
+ * to call sh_outgoing_begin(), which forgets them. In a turn (device/transport/wire.h) it gathers
+ * and flushes pinned, and they stay.
  */
 void sh_outgoing_begin(void);
 struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
 					   const struct sh_packet *p, const unsigned char *payload);
 struct sh_outgoing_done sh_outgoing_flush(void);
 /*
- * Where the payload of the packet that is gathered next can be put, so that nobody copies it again: up to 4096 bytes. NULL: it goes
- * elsewhere.
+ * Where to put the payload of the packet that is gathered next, up to 4096 bytes, so that it is not
+ * copied again. NULL: it goes elsewhere.
  */
 unsigned char *sh_outgoing_room(const struct sh_outgoing_way *way, const struct sh_packet *p);
 

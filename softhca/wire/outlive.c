@@ -15,8 +15,8 @@ static int programs[SH_MAX_PROC];
 static unsigned int nprograms;
 
 /*
- * Those that there is a descriptor for: the limit of open files can be lower than the number of programs.
- * The engine then ends with the last of those that it knows.
+ * Opens a descriptor of each program, as far as the limit of open files permits. If it permits too
+ * few, the engine ends with the last of the programs that it knows.
  */
 static void find_programs(const struct sh_dev *dev)
 {

@@ -6,8 +6,8 @@
 #include "softhca/device/memory/dev.h"
 
 /*
- * Ends this process when the programs of the instance have ended, which go on without a daemon.
- * Nobody can join them. 0; or -errno: the caller has nothing to wait for.
+ * Ends this process when the programs of the instance have ended, which go on without a daemon. No
+ * further program can join them. 0; or -errno: the caller has nothing to wait for.
  */
 int sh_wire_outlive(struct sh_dev *dev);
 

@@ -22,17 +22,21 @@ unsigned int sh_wire_index(struct sh_ip address);
 int sh_wire_move(int fd, struct sh_ip address);
 
 /*
- * A socket for each group, and each interface that has an address of the wire: what comes to it is for members of that
- * group, at the ports whose addresses that interface has. Other groups may have the same group of IP: then each of
- * their sockets gets what comes. The kernel sends what is to be sent to groups by the sockets of addresses, and does not
- * let routers pass it on. It does so for what other instances of this machine send, too.
+ * Each group has a socket for each interface that has an address of the wire. What comes to it is
+ * for members of that group, at the ports whose addresses that interface has. Several groups may
+ * have the same group of IP: then each of their sockets gets what comes. Datagrams to groups leave
+ * by the sockets of addresses, and routers do not pass them on. Other instances of this machine get
+ * them, too.
  *
- * Opens the one of the interface that has the address `number`, joins the group there, and says in *ports which ports
- * are there. -EALREADY: an address with a smaller number is at the same interface. Or -errno: the kernel does not permit it.
+ * Opens the socket at the interface that has the address `number`, joins the group there, and says
+ * in *ports which ports are there. -EALREADY: an address with a smaller number is at the same
+ * interface. Or -errno: the kernel does not permit it.
  */
 int sh_wire_open_group(const struct sh_wire_config *wire, uint32_t number, const uint8_t mgid[16],
 		       uint32_t *ports);
-/* Leaves the group at once, whoever else has the socket, and closes this descriptor. */
+/*
+ * Leaves the group at once, even if another process has the socket too, and closes this descriptor.
+ */
 void sh_wire_close_group(const struct sh_wire_config *wire, uint32_t number, int fd,
 			 const uint8_t mgid[16]);
 

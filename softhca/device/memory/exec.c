@@ -330,7 +330,7 @@ static void rouse(struct sh_dev *dev, uint32_t proc)
 
 /*
  * A thread that wakes others is often switched out for them, and then it is not armed (life.h). So
- * it does so when nobody waits for it.
+ * it wakes them when no thread waits for it.
  */
 SH_OUTLINE void run_errands(struct sh_dev *dev)
 {

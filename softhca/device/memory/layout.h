@@ -353,8 +353,8 @@ struct sh_counters {
  * Processes that are exchanging pages of their own, and threads that are reaching into a process by
  * its addresses. Neither begins while the other is under way. A word is (number of the thread << 32
  * | process that has the pages), 0 = free. A word whose thread has ended is free, too. Numbers are
- * below 2^22. Bits 54 to 63 of a thread that reaches are from its life (life.h), so that whoever
- * ends that life takes away no word of the next one.
+ * below 2^22. Bits 54 to 63 of a thread that reaches are from its life (life.h), so that the thread
+ * which ends that life takes away no word of the next one.
  *
  * Threads that are stopped while they reach keep their words. So there are as many as all threads
  * together can take, of which the first SH_MOVES + more are in use (sh_reaches() in life.h). That

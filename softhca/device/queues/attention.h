@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What one process asks another to look at, and a thread the helper thread of its own process.
+ * QPs and CQs that a thread asks a helper thread to look at: that of another process, or of its
+ * own.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_ATTENTION_H
 #define SOFTHCA_DEVICE_QUEUES_ATTENTION_H

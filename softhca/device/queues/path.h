@@ -7,9 +7,10 @@
 #include "softhca/device/memory/layout.h"
 
 /*
- * Peers on the wire whose ports have no LID, as cards and Soft-RoCE, are named by GID alone: their
- * address. Its LID is what the address has behind the network. Groups have none either, and get the first
- * LID that a group can have. 0: the wire does not lead there.
+ * Peers on the wire whose ports have no LID, such as cards and Soft-RoCE, are named by their GID
+ * alone, which is their address. The LID of such a peer is the part of the address behind the
+ * network's. Groups have no LID either, and get the lowest LID that a group can have. 0: the wire
+ * does not lead there.
  */
 static inline uint16_t sh_wire_lid_of(const struct sh_dev *dev, const uint8_t gid[16])
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * QP 1 of every port, as the UD QPs of programs reach it. Nobody can make that QP: the daemon is
- * behind it. A datagram to it is one record in a FIFO that the daemon reads. A record is written as
- * a whole or not at all, so a sender that ends leaves nothing half-done. What is sent to
- * the daemon while the FIFO is full is lost, as datagrams are.
+ * QP 1 of every port, as the UD QPs of programs reach it. No program can make that QP: the daemon
+ * is behind it. A datagram to it is one record in a FIFO that the daemon reads. A record is written
+ * as a whole or not at all, so a sender that ends leaves nothing half-done. What is sent to the
+ * daemon while the FIFO is full is lost, as datagrams are.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_GSI_H
 #define SOFTHCA_DEVICE_TRANSPORT_GSI_H

@@ -508,9 +508,10 @@ static bool express(struct run *r)
 }
 
 /*
- * How long the requester waits for an answer. The rules allow up to four times the time-out that the
- * QP was given. The wire takes all of it, because at the other end a program has to get a processor.
- * But it probes early (timer.c), once. After a needless probe, what is on its way goes once more.
+ * How long the requester waits for an answer. The rules allow up to four times the time-out that
+ * the QP was given. A QP on the wire takes all of it, because at the other end a program has to get
+ * a processor. But it probes early (timer.c), once. After a needless probe, what is on its way goes
+ * once more.
  */
 static uint64_t patience(const struct run *r)
 {
@@ -637,7 +638,10 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	 */
 	sh_self.engine.qp = qp;
 	sh_self.engine.token = r.token;
-	/* Before the token is there: whoever outlives the wire's engine knows its token (wire_watch.c). */
+	/*
+	 * Before the token is there: by it a process that outlives the wire's engine knows its QPs
+	 * (wire_watch.c).
+	 */
 	if (__builtin_expect(dev->wire != NULL, 0))
 		begin_on_wire(&r);
 	sh_program_order();

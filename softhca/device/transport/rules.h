@@ -171,7 +171,9 @@ static inline uint32_t sh_psn_after(const struct sh_packet *p)
 	return sh_psn_add(p->psn, p->npackets);
 }
 
-/* UC: what comes next follows this packet, whatever was expected, and nobody hears of it. */
+/*
+ * UC: what comes next follows this packet, whatever was expected. The sender does not hear of it.
+ */
 static inline void sh_expect_after(struct sh_qp *qp, const struct sh_packet *p)
 {
 	qp->e_psn = sh_psn_after(p);

@@ -106,10 +106,10 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 }
 
 /*
- * A packet that is lost behind all others, or the only answer, shows in nothing but silence. On the wire
- * that happens, and a time-out of the QP is long. So the requester first sends its oldest packet once
- * more, alone, which takes none of its retries: if that packet had arrived, the answer says what else
- * has; if not, it is what the responder waits for.
+ * The loss of the last packet, or of the only answer, shows only as silence. On the wire that
+ * happens, and the time-out of the QP is long. So the requester first sends its oldest packet once
+ * more, alone and ahead of time (a *probe*), which takes none of its retries. If that packet had
+ * arrived, the answer says what else has; if not, it is what the responder waits for.
  */
 static bool probe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {

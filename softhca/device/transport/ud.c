@@ -30,9 +30,9 @@ static void abandon(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 }
 
 /*
- * Commits the CQE of a receive. err: the CQ has taken no more, which moves the QP to ERR; failed:
- * so does the CQE. Pinned in between, because a sender of an unreliable service that was thrown does
- * not come back to the message.
+ * Commits the CQE of a receive. err: the CQ takes no more. failed: the CQE reports an error. Both
+ * move the QP to ERR. The thread is pinned from the commit to that move, because a thrown sender of
+ * an unreliable service does not come back to the message.
  */
 static void commit(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		   int err, bool failed)

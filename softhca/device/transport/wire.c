@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * See wire.h. Holds no lock of its own; knows neither bytes nor addresses. Owns the READs whose
- * answers go out in portions, which are in memory of the engine's process, and of its main thread.
+ * answers leave in portions. They are in memory of the engine's process, and only its main thread
+ * uses them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +81,8 @@ static uint32_t packets_of(const struct sh_packet *p)
 }
 
 /*
- * How many packets of a READ to ask for now, 0: none. Nothing at the other end paces the answers, so
- * a READ goes in pieces of a window, one at a time. When a piece is asked for again, from some packet
+ * How many packets of a READ to ask for now; 0: none. The other end does not pace its answers, so a
+ * READ goes in pieces of a window, one at a time. When a piece is asked for again, from some packet
  * on, it ends where it ended before: a responder answers no duplicate that asks for more.
  */
 static uint32_t read_piece(const struct sh_wqe *wqe, const struct sh_packet *p, bool others,
@@ -111,7 +112,10 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 		qp->wire_left |= SH_WIRE_ASKED;
 		sh_wire_watch(dev);
 		proc = __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_ACQUIRE);
-		/* An engine that has not come yet looks at every QP: pairs with sh_wire_begin(). */
+		/*
+		 * An engine that has not come yet will look at every QP: pairs with
+		 * sh_wire_begin().
+		 */
 		if (proc)
 			sh_attention_post(dev, proc, hca->index, qp->qpn);
 		return SH_WIRE_LATER;
@@ -139,9 +143,9 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 }
 
 /*
- * Notes whether something waits that has not been sent yet, for who ends the QP. What is not sent now may itself be
- * new, but for the rest of a READ: a card has asked for all of it at once. If it has been sent before, and goes once more,
- * something new may stand behind it.
+ * Notes whether something waits that has not been sent yet, for a command that ends the QP. What is
+ * not sent now may itself be new. The rest of a READ is not: a card would have asked for all of it
+ * at once. If what is not sent now was sent before, something new may stand behind it.
  */
 static void note_unsent(struct sh_dev *dev, struct sh_qp *qp, const struct sh_wqe *wqe,
 			const struct sh_packet *p, enum sh_wire_admitted admitted)
@@ -169,8 +173,8 @@ enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, stru
 	if (admitted == SH_WIRE_SEND && sh_psn_diff(qp->next_psn, qp->wire_psn) > 0)
 		qp->wire_psn = qp->next_psn;
 	/*
-	 * The requester has counted all that it had built. An ACK of what was taken back, of an earlier
-	 * life of the QPs or of a stranger, must find that it has not been sent.
+	 * The requester has counted all that it had built. What was taken back must count as not
+	 * sent: an ACK of it comes from an earlier life of the QPs, or from a stranger.
 	 */
 	qp->sent_psn = qp->wire_psn;
 	return admitted;
@@ -193,7 +197,7 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 		to.len = run->mtu;
 	if (to.len > MTU_MOST)
 		return SH_COPY_SRC;
-	/* The packet before may have had this thread switched out. */
+	/* The packet before may have caused a switch to another thread, which disarms this one. */
 	sh_rearm();
 	one.psn = sh_psn_add(run->psn, i);
 	one.npackets = 1;
@@ -201,7 +205,7 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 		one.flags &= ~SH_PKT_FIRST;
 	if (!last) {
 		one.flags &= ~(SH_PKT_LAST | SH_PKT_SE | SH_PKT_IMM | SH_PKT_ACKREQ);
-		/* Its answer comes while the other half of the window is on its way. */
+		/* The answer comes while the other half of the window is on its way. */
 		if ((i + 1) % (window(run->mtu) / 2) == 0)
 			one.flags |= SH_PKT_ACKREQ;
 	}
@@ -282,8 +286,8 @@ static bool is_response(const struct sh_packet *p)
 }
 
 /*
- * To the QP that the request came to: its peer, wherever the packet came from. Both are the same,
- * or the responder would not have answered.
+ * Answers the peer of the QP, wherever the request came from. Both are the same, or the responder
+ * would not have answered.
  */
 static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
 		   const struct sh_packet *req, struct sh_packet *resp)
@@ -334,13 +338,13 @@ struct owed {
 	unsigned int nheld;
 };
 
-/* The first one is next. tail: what the call before has left; its req.dmalen 0: nothing. */
+/* first: the next one. tail: what the last call has left; its req.dmalen 0: nothing. */
 static struct {
 	struct owed *first;
 	struct owed tail;
 } reads;
 
-/* Leaves of the answer what goes now, and notes the rest. */
+/* Cuts the answer down to what goes now, and notes the rest. */
 static void cut(struct sh_packet *resp, const struct sh_packet *req, uint32_t hca, uint32_t gen)
 {
 	uint32_t len = SH_WIRE_PORTION * resp->mtu;
@@ -360,7 +364,7 @@ static void cut(struct sh_packet *resp, const struct sh_packet *req, uint32_t hc
 			 (struct sh_seg *)resp->payload.seg);
 }
 
-/* Where the rest is; the key is asked for anew. False: the QP is not what it was. */
+/* Finds the rest; the key is looked up anew. False: the QP is not what it was. */
 static bool find_rest(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		      const struct owed *o, struct sh_packet *resp, struct sh_seg *seg)
 {
@@ -423,7 +427,7 @@ static bool begins_again(const struct owed *o, const struct sh_packet *p)
 		       sh_psn_add(o->req.psn, sh_packets(o->req.dmalen, o->req.mtu));
 }
 
-/* Behind all others. Without memory the rest is lost, as if the wire had lost it. */
+/* Puts it behind all others. Without memory the rest is lost, as if the wire had lost it. */
 static void owe(uint32_t port)
 {
 	struct owed *o = malloc(sizeof(*o)), **end = &reads.first;
@@ -513,7 +517,7 @@ static void request(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	}
 }
 
-/* Has an answer a syndrome that means something? A requester drops the others. */
+/* Does the answer have a syndrome that means something? A requester drops the others. */
 static bool syndrome_ok(const struct sh_packet *p)
 {
 	uint8_t kind = p->syndrome & SH_AETH_KIND;
@@ -522,7 +526,10 @@ static bool syndrome_ok(const struct sh_packet *p)
 	       (p->syndrome >= SH_AETH_NAK_SEQ && p->syndrome <= SH_AETH_NAK_OP);
 }
 
-/* From the peer of the QP, and of its partition? The locks say whether the QP is still the same. */
+/*
+ * Is the packet from the peer of the QP, and of its partition? The locks say whether the QP is
+ * still the same.
+ */
 static bool response_ok(struct sh_hca *hca, const struct sh_qp *qp, uint32_t port,
 			const struct sh_packet *p)
 {
@@ -618,7 +625,10 @@ void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struc
 
 /* ---- groups ---- */
 
-/* As arrived(), for a group: what has been thrown is lost to the members that have not got it yet. */
+/*
+ * As arrived(), for a group: if the thread is thrown, the datagram is lost to the members that have
+ * not got it yet.
+ */
 static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t ports, uint64_t at)
 {
 	struct coming *coming = (struct coming *)(uintptr_t)at;

@@ -5,9 +5,9 @@
  * requests leave. In any other process, a requester that comes to such a request stops there, and
  * asks the engine to go on. So the order of a send queue is kept, wherever its requests go.
  *
- * Packets on the wire get lost, so each requester has a window: not more PSNs than that are without
- * an answer. Which of them are sent again, and when, the requester and the completer decide as
- * always, by acknowledgements, NAKs and timers.
+ * Packets on the wire get lost, so each requester has a window: at most so many PSNs are without an
+ * answer. As inside an instance, the requester and the completer decide by acknowledgements, NAKs
+ * and timers which packets are sent again, and when.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_WIRE_H
 #define SOFTHCA_DEVICE_TRANSPORT_WIRE_H
@@ -17,8 +17,9 @@
 #include "gsi.h"
 
 /*
- * How long answers from one port on the wire take. The engine keeps one for each, zeroed at first. Its threads write without
- * a lock: a time that gets lost costs a packet that is sent twice.
+ * How long answers from one port on the wire take. The engine keeps one of these for each port,
+ * zeroed at first. Its threads write without a lock: if two of them race and a time is lost, one
+ * packet may be sent twice.
  */
 struct sh_wire_pace {
 	uint64_t longest, at; /* the longest time of late, in ns, and when it was taken */
@@ -37,19 +38,20 @@ struct sh_wire_ops {
 	void (*send)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		     const unsigned char *payload, enum sh_wire_fate fate);
 	/*
-	 * These three, or NULL: what a run has packets for need not go one by one. gather() is like send(), but
-	 * the packet may wait until the calling thread calls flush(), behind those that the thread gathered before.
-	 * begin() comes before a run or a turn, and forgets what waits. A thread that is thrown out of a run begins
-	 * it anew, and what had waited is lost on the wire. One that is thrown within a turn goes on with that turn, and what
-	 * waits leaves with the rest.
+	 * These three, or NULL: the packets of a run need not leave one by one. gather() is like
+	 * send(), but the packet may wait until the calling thread calls flush(), behind those that
+	 * the thread gathered before. begin() comes before a run or a turn, and forgets what waits.
+	 * A thread that is thrown out of a run begins it anew, and what had waited is lost on the
+	 * wire. A thread that is thrown within a turn goes on with that turn, and what waits leaves
+	 * with the rest.
 	 */
 	void (*begin)(struct sh_dev *dev);
 	void (*gather)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		       const unsigned char *payload);
 	void (*flush)(struct sh_dev *dev);
 	/*
-	 * Where the payload of the packet that the thread gathers next is best put, up to 4096 bytes of it: from there nobody copies
-	 * it. NULL, or returns NULL: anywhere.
+	 * Where the payload of the packet that the thread gathers next is best put, up to 4096
+	 * bytes of it: from there it is sent without another copy. NULL, or returns NULL: anywhere.
 	 */
 	unsigned char *(*room)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid);
 	/* The calling thread's turn, zeroed at first. NULL: threads have no turns. */
@@ -58,7 +60,7 @@ struct sh_wire_ops {
 	struct sh_wire_pace *(*pace)(struct sh_dev *dev, uint16_t dlid);
 	/*
 	 * A management datagram has come, of the class of the communication manager. False: it is
-	 * lost. NULL: there is nobody behind QP 1.
+	 * lost. NULL: QP 1 has no receiver.
 	 */
 	bool (*mad)(struct sh_dev *dev, const struct sh_wire_mad *m);
 };
@@ -84,16 +86,17 @@ enum sh_wire_admitted {
 	SH_WIRE_TOO_LONG, /* nothing of this WQE ever goes: it is longer than a packet */
 };
 /*
- * Decides about a run that the requester has built and that leaves the instance. What does not go
- * is taken back: the requester will build it again, when an answer has come or in the engine. The
- * caller holds the requester's lock, and wqe is the WQE that *p was built of.
+ * Decides about a run that the requester has built and that leaves the instance. A run, or a part
+ * of it, that does not go is taken back: the requester will build it again, in the engine, or when
+ * an answer has come. The caller holds the requester's lock, and wqe is the WQE that *p was built
+ * of.
  */
 enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 				    const struct sh_wqe *wqe, struct sh_packet *p);
 
 /*
- * Sends a run, in the engine. *resp: SH_PKT_NONE, or the payload could not be read. A datagram to a group is for the
- * members elsewhere: sh_transmit() delivers it to those of the instance.
+ * Sends a run, in the engine. *resp: SH_PKT_NONE, or that the payload could not be read. A datagram
+ * to a group is for the members elsewhere: sh_transmit() delivers it to those of the instance.
  */
 void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
 
@@ -105,8 +108,9 @@ void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packe
 		   const unsigned char *payload);
 
 /*
- * The same for a packet of a run. Outside of a turn it may wait for those that follow, until sh_wire_end_run(), which the
- * thread calls before it leaves device code. While a capture or a fault looks at each packet, none waits.
+ * The same for a packet of a run. Outside of a turn it may wait for the packets that follow, until
+ * sh_wire_end_run(), which the thread calls before it leaves device code. While a capture or a
+ * fault looks at each packet, none waits.
  */
 void sh_wire_begin_run(struct sh_dev *dev);
 /* Where to put its payload. NULL: anywhere. */
@@ -116,12 +120,13 @@ void sh_wire_leave_in_run(struct sh_dev *dev, struct sh_hca *hca, const struct s
 void sh_wire_end_run(struct sh_dev *dev);
 
 /*
- * In a thread's turn, from sh_wire_begin_turn() to sh_wire_end_turn(), all packets wait that may, of whichever QPs, so that those for one
- * address leave with one system call. What waits leaves before the turn ends, or when it is much. In device
- * code, outside of sh_catch(), with no lock; a turn within a turn is part of it.
+ * A thread's turn lasts from sh_wire_begin_turn() to sh_wire_end_turn(). In a turn the packets of
+ * all QPs wait if they may, so that those for one address leave with one system call. They leave
+ * when the turn ends, or before that when there is no room for more. Both functions are called in
+ * device code, outside of sh_catch(), with no lock. A turn within a turn is part of it.
  *
- * A QP's packets leave in the order in which they were built, whichever thread builds them: the thread remains the one that runs
- * that QP's requester until they have left.
+ * A QP's packets leave in the order in which they were built, whichever thread builds them: a
+ * thread that keeps the QP remains the one that runs its requester until they have left.
  */
 #define SH_WIRE_KEPT 64
 struct sh_wire_turn {
@@ -132,8 +137,8 @@ struct sh_wire_turn {
 	struct {
 		struct sh_qp *qp;
 		uint32_t hca, qpn;
-		uint32_t token; /* 0: it has been let go */
-		bool again;	/* and is to be looked at */
+		uint32_t token; /* 0: the QP was released */
+		bool again;	/* and is to be looked at again */
 		bool more;	/* the helper thread is to go on when the turn has ended */
 	} kept[SH_WIRE_KEPT];
 };
@@ -142,17 +147,22 @@ void sh_wire_end_turn(struct sh_dev *dev);
 bool sh_wire_in_turn(const struct sh_dev *dev);
 uint64_t sh_wire_waits(struct sh_dev *dev);
 /*
- * This thread has run the QP's engine with that token. If packets wait since there were `waited` of them, it keeps the QP until its turn
- * ends: true. The caller holds the requester's lock.
+ * This thread has run the QP's engine with that token. waited: what sh_wire_waits() said before. If
+ * packets were made to wait since then, the thread keeps the QP until its turn ends: true. The
+ * caller holds the requester's lock.
  */
 bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp, uint32_t token,
 		  uint64_t waited);
-/* There is room to keep the QP that this packet is of, which this thread is about to send. The caller holds no lock. */
+/*
+ * Makes room to keep the QP of this packet, which the thread is about to send. The caller holds no
+ * lock.
+ */
 void sh_wire_make_room(struct sh_dev *dev, const struct sh_packet *p);
 /*
- * No answers pace the packets of UC and UD. So that a program that posts as fast as this thread sends does not keep it from all else,
- * a turn sends so many of them; true: the helper thread will be asked to go on when the turn ends. Otherwise counts those that
- * are sent now. The caller holds the requester's lock.
+ * No answers pace the packets of UC and UD, and a program that posts as fast as this thread sends
+ * would keep it from everything else. So a turn sends only so many of them. True: it has, and will
+ * ask the helper thread to go on when it ends. Otherwise counts the packets that are sent now. The
+ * caller holds the requester's lock.
  */
 #define SH_WIRE_UNPACED 256
 bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp,
@@ -160,20 +170,20 @@ bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_q
 /* Does this thread keep it? */
 bool sh_wire_keeps(struct sh_dev *dev, const struct sh_qp *qp);
 
-/* What the faults of its link have said about a packet that has come. */
+/* What the faults of its link make of a packet that has come. */
 enum sh_wire_verdict { SH_WIRE_OPEN, SH_WIRE_COMES, SH_WIRE_LOST };
 /*
- * Does a packet that has come get past the faults of its link? Those of what leaves are its sender's.
- * False: it is lost, and counted. A rule is asked once about a packet: *verdict is SH_WIRE_OPEN at
- * first, and the caller keeps it for its thread's next life.
+ * Does a packet that has come get past the faults of its link? (The faults of packets that leave
+ * hit them at their sender.) False: it is lost, and counted. A rule is asked only once about a
+ * packet: *verdict is SH_WIRE_OPEN at first, and the caller keeps it for its thread's next life.
  */
 bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
 		     const struct sh_packet *p, enum sh_wire_verdict *verdict);
 
 /*
- * A packet has come to this port: *p has what stands in it. The caller is in device code, and holds
- * no lock. Answers go out before it returns. While this thread is stopped, others can take from it what
- * it holds (memory/life.h): it then begins anew with this packet.
+ * A packet has come to this port: *p has its contents. The caller is in device code, and holds no
+ * lock. Answers go out before it returns. While this thread is stopped, others can take from it
+ * what it holds (memory/life.h): it then begins anew with this packet.
  */
 void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struct sh_packet *p);
 /*
@@ -183,42 +193,49 @@ void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struc
 void sh_wire_arrive_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p);
 
 /*
- * Requesters of softhca ask for no more than a window at a time, but others may ask for 1 GiB. So the
- * answer to a READ goes out in portions of this many packets, and the engine executes what else comes
- * in between. sh_wire_go_on() sends one portion of the READ that has waited longest; true: more are
- * due. For the thread that calls sh_wire_arrive(), inside of device code as well.
+ * Requesters of softhca ask for no more than a window at a time, but others may ask for 1 GiB. So
+ * the answer to a READ leaves in portions of this many packets, and in between the engine executes
+ * what else comes. sh_wire_go_on() sends one portion of the READ that has waited longest; true:
+ * more are due. For the thread that calls sh_wire_arrive(), inside of device code as well.
  */
 #define SH_WIRE_PORTION 64
 bool sh_wire_go_on(struct sh_dev *dev);
 
 /*
- * How long a requester that is sending waits before it sends its oldest packet once more (timer.c), unless an answer
- * comes: at least as long as answers of its peer have taken of late, twice. The caller of these holds the requester's lock, in the
- * engine.
+ * How long a requester that is sending waits for an answer before it sends its oldest packet ahead
+ * of time (timer.c): at least twice as long as answers of its peer have taken of late. The caller
+ * of these holds the requester's lock, in the engine.
  */
 uint64_t sh_wire_pace(struct sh_dev *dev, const struct sh_qp *qp);
-/* What has left is to be answered: times the newest packet, if no other one to that peer is timed. */
+/*
+ * Packets have left that will be answered: times the newest one, if no other one to that peer is
+ * timed.
+ */
 void sh_wire_pace_begin(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t now);
-/* Answers have come: takes the time, if they are what it was for. */
+/* Answers have come: takes the time, if they are to the packet that was timed. */
 void sh_wire_pace_end(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp);
-/* The requester goes back. The answer to a packet that was sent twice may be to either, so it says nothing. */
+/*
+ * The requester goes back. An answer to a packet that was sent twice may be to either one, so it
+ * says nothing.
+ */
 void sh_wire_pace_again(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /*
- * An answer has come that says what others have said. If it is to the packet that was sent ahead of time, nothing had been lost:
- * the wait was too short.
+ * An answer has come that repeats an earlier one. If it is to the packet that was sent ahead of
+ * time, nothing had been lost: the wait was too short.
  */
 void sh_wire_pace_twice(struct sh_dev *dev, struct sh_qp *qp);
 
 /*
- * The engine has come: it goes on with whatever was left to it before. The calling thread is the one
- * that ends last.
+ * The engine has come: it goes on with everything that was left to it before. The calling thread is
+ * the last one of its process to end.
  */
 void sh_wire_begin(struct sh_dev *dev);
 
 /*
- * This process has left a request to the engine. From now on it looks now and then whether the engine
- * lives (wire_watch.c). If not, its own requesters go on by themselves: what they send arrives
- * nowhere, so the retries of reliable services run out, as if the cable had been pulled.
+ * This process has left a request to the engine. From now on the process looks now and then whether
+ * the engine lives (wire_watch.c). If it does not, the process's own threads run its requesters:
+ * what they send arrives nowhere, so the retries of reliable services run out, as if the cable had
+ * been pulled.
  */
 void sh_wire_watch(struct sh_dev *dev);
 

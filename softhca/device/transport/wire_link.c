@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * One packet at the edge of the instance: captures see it, and faults hit it. Holds no lock. Owns
- * what is held back.
+ * One packet at the edge of the instance, where captures see it and faults hit it; and the packets
+ * that wait in a thread's turn. Holds no lock. Owns the packets that a fault holds back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void late_leaves(struct sh_dev *dev, uint64_t a, uint64_t b)
 	free(l);
 }
 
-/* Pinned: a thread must not be thrown out of malloc(), nor forget what it has taken. */
+/* Pinned: a thread must not be thrown out of malloc(), nor forget the memory that it has taken. */
 static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		  const unsigned char *payload, const struct sh_met *met)
 {
@@ -50,7 +50,7 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 	return done;
 }
 
-/* Pinned: what a thread that was thrown would send again, nothing tells from what is new. */
+/* Pinned: a receiver cannot tell a packet that a thrown thread sends again from a new one. */
 static void flush(struct sh_dev *dev)
 {
 	struct sh_door *door = sh_pin();
@@ -118,7 +118,7 @@ static bool gathers(const struct sh_dev *dev)
 	return dev->wire->gather && !is_faulty(dev) && !sh_capture_on(dev);
 }
 
-/* Pinned: a thread that is thrown goes on with its turn, and what waits must be whole. */
+/* Pinned: a thrown thread goes on with its turn, and the packets that wait must be whole. */
 static void wait_in_turn(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 			 const unsigned char *payload)
 {
@@ -215,7 +215,7 @@ bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp
 		return false;
 	if (i == SH_WIRE_KEPT)
 		return false;
-	/* Pinned: a thread that is thrown either keeps the QP, or looks at it again. */
+	/* Pinned: a thrown thread either keeps the QP, or looks at it again. */
 	door = sh_pin();
 	t->kept[i].qp = qp;
 	t->kept[i].hca = hca->index;
@@ -241,19 +241,21 @@ bool sh_wire_keeps(struct sh_dev *dev, const struct sh_qp *qp)
 	return false;
 }
 
-/* What came meanwhile for a QP of this turn, other threads have left to this one. */
+/*
+ * Releases a QP of this turn. Other threads have left to this one what came for the QP meanwhile.
+ */
 static void let_go(struct sh_dev *dev, struct sh_wire_turn *t, uint32_t i)
 {
 	struct sh_qp *qp = t->kept[i].qp;
 	struct sh_door *door;
 
 	sh_lock(dev, &qp->lock);
-	/* Pinned: a thread that is thrown looks at those of which it is written here. */
+	/* Pinned: a thrown thread looks again at the QPs that are noted here. */
 	door = sh_pin();
 	if (t->kept[i].token && qp->engine == t->kept[i].token) {
 		qp->engine = 0;
 		t->kept[i].again = qp->again;
-		/* It still leaves: who ends the QP meanwhile waits. */
+		/* There is more to send: a command that ends the QP meanwhile waits for it. */
 		if (qp->again)
 			qp->wire_left |= SH_WIRE_ASKED;
 	}
@@ -262,7 +264,7 @@ static void let_go(struct sh_dev *dev, struct sh_wire_turn *t, uint32_t i)
 	sh_unlock(dev, &qp->lock);
 }
 
-/* Without those that are done with. */
+/* Drops the QPs that this thread is done with. */
 static void tidy(struct sh_wire_turn *t)
 {
 	struct sh_door *door = sh_pin();
@@ -275,7 +277,7 @@ static void tidy(struct sh_wire_turn *t)
 	sh_unpin(door);
 }
 
-/* What there still is to do for those that were let go, the helper thread does. */
+/* The helper thread does what remains to be done for the QPs that were released. */
 static void leave_to_helper(struct sh_dev *dev, struct sh_wire_turn *t)
 {
 	for (uint32_t i = 0; i < t->n; i++)
@@ -315,7 +317,7 @@ bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_q
 		t->unpaced += packets;
 		return false;
 	}
-	/* Who ends the QP meanwhile waits. */
+	/* A command that ends the QP meanwhile waits. */
 	qp->wire_left |= SH_WIRE_ASKED;
 	while (i < t->n && t->kept[i].qp != qp)
 		i++;
@@ -349,7 +351,7 @@ static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
 		flush(dev);
 		for (uint32_t i = 0; i < n; i++)
 			let_go(dev, t, i);
-		/* Once: as long as a program posts, there would be something to do. */
+		/* Only once: as long as a program posts, there would be something to do. */
 		for (uint32_t i = 0; first && i < n; i++)
 			if (t->kept[i].again && !t->kept[i].token) {
 				sh_look(dev, t->kept[i].hca, t->kept[i].qpn);
@@ -360,7 +362,10 @@ static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
 			leave_to_helper(dev, t);
 		tidy(t);
 	}
-	/* What waits is of a QP that was moved to ERR meanwhile, or of a thread that was thrown. */
+	/*
+	 * What still waits is from a QP that was moved to ERR meanwhile, or from before the thread
+	 * was thrown.
+	 */
 	sh_errands(dev);
 	flush(dev);
 }
@@ -408,7 +413,10 @@ bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
 	struct sh_door *door;
 
 	if (*verdict == SH_WIRE_OPEN && is_faulty(dev)) {
-		/* Pinned: a thread that was thrown in between would draw, and count, once more. */
+		/*
+		 * Pinned: a thread that was thrown in between would ask the rules, and count, once
+		 * more.
+		 */
 		door = sh_pin();
 		*verdict = judge(dev, hca, port, p);
 		sh_unpin(door);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How long answers on the wire take, so that a requester that hears nothing neither waits long after a loss nor repeats what is
- * merely late. Where programs share processors, either engine may have to wait for one, and most answers that take long do so
- * for that reason. So what counts is not the mean but the longest time of late; and it holds for all QPs that send to that port.
+ * Measures how long answers on the wire take, so that a requester that hears nothing neither waits
+ * long after a loss nor repeats what is merely late. Where programs share processors, either engine
+ * may have to wait for one, which is why most late answers are late. So the longest recent time
+ * counts, not the mean, and it counts for all QPs that send to that port.
  *
- * A packet that was sent twice is not timed, since nobody knows which of the two an answer is to. But a packet that
- * nothing had happened to is answered twice as well: then the time is at least what the requester waited.
+ * A packet that was sent twice is not timed, since an answer may be to either of the two. But if
+ * neither was lost, two answers come: then answers take at least as long as the requester waited.
  */
 #include "requester.h"
 #include "wire.h"
@@ -13,8 +14,8 @@
 /* Longer than answers take on most networks, if their machines are not busy. */
 #define LEAST_NS     UINT64_C(5000000)
 #define LONGEST_NS   UINT64_C(1000000000)
-#define HALF_NS	     UINT64_C(2000000000) /* after that time half of a long one is believed */
-#define FORGOTTEN_NS UINT64_C(1000000000) /* what is timed longer will not be answered */
+#define HALF_NS	     UINT64_C(2000000000) /* after so long, a time counts half */
+#define FORGOTTEN_NS UINT64_C(1000000000) /* a packet that is timed for longer gets no answer */
 
 static struct sh_wire_pace *pace_of(struct sh_dev *dev, const struct sh_qp *qp)
 {
@@ -53,7 +54,7 @@ uint64_t sh_wire_pace(struct sh_dev *dev, const struct sh_qp *qp)
 	return pace ? wait_of(pace, dev->ops->now(dev->host)) : LEAST_NS;
 }
 
-/* Of a QP and a PSN; never 0. */
+/* The name of a packet, by its QP and PSN; never 0. */
 static uint64_t name_of(const struct sh_hca *hca, const struct sh_qp *qp, uint32_t psn)
 {
 	return ((uint64_t)hca->index << 48 | (uint64_t)qp->qpn << 24 | psn) + 1;
@@ -71,7 +72,7 @@ void sh_wire_pace_begin(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 
 	if (!pace)
 		return;
-	/* Half a circle of PSNs later it would be ahead. */
+	/* Left behind by half a circle of PSNs, it would seem to be ahead. */
 	if (sh_psn_diff(qp->ack_psn, qp->wire_again) > 0)
 		qp->wire_again = qp->ack_psn;
 	if (sh_psn_diff(qp->next_psn, qp->wire_again) <= 0)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Processes look whether the wire's engine lives, since the daemon, which fails the card when the engine
- * ends, may have been killed with it. A process that has left requests to the engine looks once a
- * second, by its helper thread. When the kernel says that the thread which holds wire.alive has died, the
- * process takes its requesters back: from the engine's timers, and from an engine that ended while
- * it ran them.
+ * Each process looks whether the wire's engine lives. The daemon fails the card when the engine
+ * ends, but it may have been killed with the engine. A process that has left requests to the engine
+ * looks once a second, by its helper thread. When the kernel says that the thread which holds
+ * wire.alive has died, the process takes its requesters back: from the engine's timers, and from an
+ * engine that ended while it ran them.
  */
 #include "softhca/device/memory/exec.h"
 #include "requester.h"
@@ -12,7 +12,10 @@
 
 #define LOOK_NS UINT64_C(1000000000)
 
-/* This process's next look; 0: there is none. A child has it from its parent, whose helper looks. */
+/*
+ * The time of this process's next look; 0: there is none. A child has it from its parent, whose
+ * helper looks.
+ */
 static uint64_t next_look;
 static uint32_t looks_for;
 
@@ -21,10 +24,10 @@ static bool engine_lives(struct sh_dev *dev)
 	pthread_mutex_t *alive = &dev->inst->wire.alive;
 	int err = pthread_mutex_trylock(alive);
 
-	/* Not made consistent: whoever looks from now on gets an error, too. */
+	/* Not made consistent: each process that looks from now on gets an error, too. */
 	if (!err || err == EOWNERDEAD)
 		pthread_mutex_unlock(alive);
-	/* Nobody has held it so far: the engine is about to come. */
+	/* If the lock was free, the engine is about to come. */
 	return !err || err == EBUSY;
 }
 
@@ -74,7 +77,7 @@ static void looks(struct sh_dev *dev, uint64_t when, uint64_t unused)
 	bool entered;
 
 	(void)unused;
-	/* Pairs with sh_wire_watch(): of two calls one goes on. */
+	/* Pairs with sh_wire_watch(): only one of two calls goes on. */
 	if (!__atomic_compare_exchange_n(&next_look, &when, next, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return;
@@ -99,7 +102,10 @@ void sh_wire_watch(struct sh_dev *dev)
 	if (then && now < then + 2 * LOOK_NS &&
 	    __atomic_load_n(&looks_for, __ATOMIC_RELAXED) == dev->proc)
 		return;
-	/* Pinned: a thread that is thrown in between would leave a look that nobody takes. */
+	/*
+	 * Pinned: a thread that is thrown in between would leave the time of a look, but no timer
+	 * for it.
+	 */
 	door = sh_pin();
 	if (__atomic_compare_exchange_n(&next_look, &then, next, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED)) {
