@@ -72,8 +72,8 @@ bool cm_acm_is_there(void)
 }
 
 /*
- * The system call by itself: librspreload.so makes no rsocket of what a call of the program's does in this library,
- * but rsockets ask in a thread of their own.
+ * Makes the system call directly. librspreload.so makes plain sockets for calls of the program's
+ * that are inside this library; but rsockets ask in a thread of their own, which it would not know.
  */
 static int plain_socket(int family)
 {

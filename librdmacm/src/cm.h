@@ -3,9 +3,9 @@
  * What the files of this library share. Internal functions return 0 or -errno; the public ones turn
  * that into -1 and errno by cm_return().
  *
- * No lock is held while a command is written, but for the probe of the kernel's commands: GET_EVENT
- * may sleep for ever, and commands of other threads go on meanwhile. What a lock protects stands
- * where it is declared.
+ * No lock is held while a command is written, except for the probe of the kernel's commands:
+ * GET_EVENT may sleep for ever, and other threads must be able to write commands meanwhile. The
+ * declaration of each lock says what it protects.
  */
 #ifndef CM_H
 #define CM_H
@@ -71,8 +71,8 @@ int cm_command(int fd, unsigned int number, void *cmd, size_t size, size_t room)
 	 cm_command(fd, number, cmd, sizeof(*(cmd)), sizeof(*(resp))))
 
 /*
- * Between these a thread is not cancelled, since the calls that they surround would not be made in
- * part: commands are written, which is where cancellation acts.
+ * Between these a thread is not cancelled. Cancellation acts where commands are written, and the
+ * calls that these two surround must not be left half done.
  */
 static inline int cm_hold_cancel(void)
 {
@@ -271,7 +271,7 @@ int cm_ask_route(struct cm_id *id, int timeout_ms, const struct ibv_path_data *p
 
 /* ---- ibacm (acm.c) ---- */
 
-/* If not, cm_acm_paths() asks nobody, and returns at once. */
+/* If not, cm_acm_paths() asks no service, and returns at once. */
 bool cm_acm_is_there(void);
 
 /* Asks ibacm for the path between two addresses; src may be NULL. *paths is for free(). Without an

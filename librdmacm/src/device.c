@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The version of the kernel's interface, and the devices. A device is opened when the first id
- * comes to it and stays open as long as the process, since programs keep using id->verbs. Its PD
- * lives from the first id to the last. One lock protects all of this; no thread can be cancelled
+ * comes to it and stays open as long as the process lives, since programs keep using id->verbs. Its
+ * PD lives from the first id to the last. One lock protects all of this; no thread can be cancelled
  * while it holds it.
  */
 

@@ -94,7 +94,10 @@ PUBLIC int rdma_create_ep(struct rdma_cm_id **result, struct rdma_addrinfo *res,
 			   &id);
 	if (ret)
 		return cm_return(ret);
-	/* A thread that is cancelled while it waits leaves nothing behind: nobody else knows the id. */
+	/*
+	 * A thread that is cancelled while it waits leaves nothing behind: no other thread knows
+	 * the id.
+	 */
 	pthread_cleanup_push(destroy_ep, &id->id);
 	ret = make(id, res, pd, qp_init_attr);
 	pthread_cleanup_pop(0);
@@ -156,7 +159,10 @@ PUBLIC int rdma_get_request(struct rdma_cm_id *rdma_id, struct rdma_cm_id **resu
 	cm_forget_event(listener);
 	if (rdma_get_cm_event(rdma_id->channel, &event))
 		return -1;
-	/* A thread that is cancelled now gets the request: nobody else could answer the peer. */
+	/*
+	 * Even if it is cancelled now, this thread takes the request: no other could answer the
+	 * peer.
+	 */
 	state = cm_hold_cancel();
 	ret = take_request(listener, event, result);
 	cm_let_cancel(state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Ids: how they are made and destroyed, and how a destroyer waits for the events of one. If it is cancelled
- * meanwhile, who acknowledges the last of them frees the id.
+ * Ids: how they are made and destroyed, and how a destroyer waits for the events of one. If the
+ * destroyer is cancelled meanwhile, the thread that acknowledges the last of them frees the id.
  */
 
 #include <string.h>

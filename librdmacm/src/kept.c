@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See kept.h: a bit for each number. The bit goes before the descriptor is closed, when the number may be anybody's. */
+/*
+ * See kept.h: a bit for each number. The bit is cleared before the descriptor is closed: from then
+ * on the number may be any file's.
+ */
 
 #include "cm.h"
 

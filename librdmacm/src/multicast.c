@@ -26,7 +26,7 @@ static struct cm_multicast **find(struct cm_id *id, const struct sockaddr *addr,
 }
 
 /*
- * Takes the group of an address off the list. One that is being joined is waited for: its event may
+ * Takes the group of an address off the list. Waits for a group that is being joined: its event may
  * be here before the command has said which number it has, or that it failed.
  */
 static struct cm_multicast *take(struct cm_id *id, const struct sockaddr *addr, size_t len)
@@ -155,7 +155,7 @@ static void stop_waiting(void *arg)
 	cm_let_cancel(state);
 }
 
-/* The thread has been cancelled: what has been read of the group's events points to it. */
+/* The thread has been cancelled: events of the group that were read point to it. */
 static void leave_behind(void *arg)
 {
 	const struct leaving *leaving = arg;

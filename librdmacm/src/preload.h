@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* What the files of librspreload.so share: preload*.c. The program gets numbers of its own for
- * rsockets: a descriptor of /dev/null each, so that the kernel gives the number to nobody else. */
+ * rsockets: a descriptor of /dev/null each, so that the kernel gives the number to no other
+ * file. */
 #ifndef PRELOAD_H
 #define PRELOAD_H
 
@@ -22,7 +23,7 @@ struct pl_socket {
 	pid_t pid;
 	int domain, type, protocol;
 	unsigned int refs;
-	int error; /* that a call which did something besides has met, for the next one */
+	int error; /* met by a call that had already done something: for the next one */
 };
 
 /* ---- Numbers (preload_fd.c) ---- */
@@ -30,8 +31,8 @@ struct pl_socket {
 /* The rsocket behind a number, or -1: the number is the system's. */
 int pl_get(int fd);
 struct pl_socket *pl_find(int fd);
-/* Whether another process has made it, with which this one shares its memory until it executes a
- * program, as after vfork(): it may not change the numbers. */
+/* Does this process share the memory of another one, which has made the numbers, until it executes
+ * a program, as after vfork()? Then it may not change them. */
 bool pl_is_borrowed(const struct pl_socket *socket);
 /* Whether this is a child of a process that had rsockets. */
 bool pl_is_child(void);
@@ -80,7 +81,7 @@ extern __thread unsigned int pl_inside;
 		ret_;                                                                              \
 	})
 
-/* True, with errno: there is an error for this call. Nobody gets it a second time. */
+/* True, with errno: there is an error for this call. No call gets it a second time. */
 bool pl_take_error(struct pl_socket *known);
 
 #endif

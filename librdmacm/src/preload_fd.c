@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The numbers that the program has for rsockets, and the calls that make, copy and take them away. Readers take no lock; the lock protects changes.
- * A child has its parent's numbers, but not the rsockets: what it closes stays open in its parent.
+ * The numbers that the program has for rsockets, and the calls that make them, copy them and take
+ * them away. Readers take no lock; the lock protects changes. A child has its parent's numbers, but
+ * not the rsockets: what it closes stays open in its parent.
  */
 
 #define _GNU_SOURCE

@@ -23,7 +23,10 @@ enum { MOST = 1024 }; /* messages that the kernel takes in one call */
 
 /* ---- Several messages ---- */
 
-/* The end of a connection, for the next call, which would not meet it again: it is said once. */
+/*
+ * Keeps the end of a connection for the next call, which would not meet it again: an rsocket tells
+ * it only once.
+ */
 static void keep_error(int fd)
 {
 	struct pl_socket *known = pl_find(fd);

@@ -37,7 +37,7 @@
 
 /* ---- As it is sent ---- */
 
-struct rs_buffer { /* in the order of the one who reads it */
+struct rs_buffer { /* in the reader's byte order */
 	uint64_t addr;
 	uint32_t key;
 	uint32_t length;
@@ -129,7 +129,7 @@ struct rs {
 	bool nonblock;
 	struct rs_options options;
 	struct ds *ds; /* SOCK_DGRAM */
-	pid_t pid;     /* who has made it: a child has copies */
+	pid_t pid;     /* that made it: a child has copies */
 
 	pthread_mutex_t lock; /* no thread is cancelled while it holds it (cm_hold_cancel()) */
 	int number;	      /* what rs_get() knows it by; -1: nothing */
@@ -210,11 +210,14 @@ static inline ssize_t rs_return(ssize_t ret)
 /* ---- Numbers (rsocket_fd.c) ---- */
 
 int rs_set(int fd, struct rs *rs);
-/* The number is nobody's from now on. Called with the rsocket's lock. */
+/* From now on the number is no rsocket's. Called with the rsocket's lock. */
 void rs_clear(struct rs *rs);
-/* Its descriptor is closed: the number may be any file's. */
+/* The descriptor of the number is closed: the number may be any file's. */
 void rs_ended(int fd);
-/* For who takes the number for that of another file: rclose() may be about to close it. */
+/*
+ * For a caller that is about to give the number to another file: waits for an rclose() that is
+ * about to close it.
+ */
 void rs_await_end(int fd);
 /* NULL: not an rsocket. It may be closed at any time. */
 struct rs *rs_get(int fd);
@@ -250,7 +253,10 @@ uint32_t rs_fit_iomap(uint32_t size);
 struct rs *rs_alloc(int domain, int type, const struct rs_options *options);
 /* It has no number any more, or none yet. */
 void rs_free(struct rs *rs);
-/* The same in a child: frees the copy, and gives no command, so that the parent's connection stays as it is. */
+/*
+ * The same in a child: frees the copy, and writes no command, so that the parent's connection stays
+ * as it is.
+ */
 void rs_forget(struct rs *rs);
 /* A channel that does not block, and a new id on it. */
 int rs_new_channel(struct rs *rs);
@@ -282,7 +288,7 @@ void rs_teardown(struct rs *rs);
 /* In a child: what rs_forget() leaves of them. */
 void rs_forget_queues(struct rs *rs);
 void rs_say_hello(const struct rs *rs, struct rs_hello *hello);
-/* -EPROTO: not a peer for us. */
+/* -EPROTO: this library cannot work with such a peer. */
 int rs_hear_hello(struct rs *rs, const void *data, size_t len);
 int rs_start_receiving(struct rs *rs);
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the files of datagram rsockets share: rsocket_dgram*.c. Such an rsocket is a UDP socket, which
- * has its number and its addresses, and a UD QP for each port of a device that datagrams take.
+ * What the files of datagram rsockets share: rsocket_dgram*.c. Such an rsocket consists of a UDP
+ * socket, whose number and addresses are its own, and a UD QP for each port of a device that its
+ * datagrams take.
  *
  * The first datagram to an address goes by UDP, behind struct ds_udp_header, which tells the number of
  * the sender's QP. The receiver answers with its own in a header without data. From then on datagrams
  * go from QP to QP behind struct ds_header. All fields are in network order.
  *
- * Strangers may send, too, from addresses that nobody can resolve. So an answer asks nobody beyond this host: it tells
- * the QP of the port that the datagram came to. Only who sends to an address has it resolved.
+ * Unknown peers may send, too, from addresses that cannot be resolved. So an answer takes no
+ * question beyond this host: it names the QP of the port at which the datagram arrived. Only a send
+ * to an address resolves it.
  *
- * rs->lock protects everything. It is given away while the address of a new peer is resolved; an own address is looked
- * up with it.
+ * rs->lock protects everything. A thread gives it away while it resolves the address of a new peer,
+ * and holds it while it looks up an address of its own host.
  */
 #ifndef RS_DGRAM_H
 #define RS_DGRAM_H
@@ -29,7 +31,7 @@ enum {
 	DS_PORTS = 8,
 	DS_FAILURES = 16,
 	DS_FAILURE_MS =
-		5000, /* for which nobody asks for an address again that could not be resolved */
+		5000, /* how long sends to an address fail at once after it could not be resolved */
 };
 
 struct ds_udp_header {
@@ -67,8 +69,8 @@ union ds_addr {
 };
 
 /*
- * A position counts datagrams and never wraps: the number of slots is no power of 2, so the slot of a position that
- * wrapped would jump. Positions begin near 2^32, so that every test passes it.
+ * A position counts datagrams and never wraps. (The number of slots is no power of 2, so the slot
+ * would jump when a position wrapped.) Positions begin near 2^32, so that every test passes it.
  */
 #define DS_FIRST_POS (UINT32_MAX - UINT64_C(99))
 
@@ -109,7 +111,7 @@ struct ds_datagram {
 	uint8_t data[];
 };
 
-/* The number of the QP of somebody who has sent to us, and to whom we have not. */
+/* The number of the QP of a peer that has sent to us, and to which we have not sent. */
 struct ds_heard {
 	union ds_addr addr;
 	uint32_t qpn;
@@ -155,9 +157,9 @@ bool ds_same_addr(const union ds_addr *a, const union ds_addr *b);
  * addresses, and what is sent does not have them either: there they are IPv4's.
  */
 bool ds_is_mapped(const union ds_addr *addr);
-/* As rdma_cm and messages have it: a mapped address as that of IPv4, others as they are. */
+/* The address as rdma_cm and messages have it: a mapped one as that of IPv4, others as they are. */
 void ds_unmap(union ds_addr *addr);
-/* As a socket of the domain has it. */
+/* The address as a socket of the domain has it. */
 void ds_map(union ds_addr *addr, int domain);
 
 /* ---- Queues (rsocket_dgram_queue.c) ---- */

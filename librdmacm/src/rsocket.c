@@ -196,8 +196,8 @@ static int await(struct rs *rs, rs_test *test, int64_t deadline)
 }
 
 /*
- * Says that no data follow, or that none are taken either. -ETIMEDOUT: there was no room for that; -EBADF:
- * another thread has closed it.
+ * Tells the peer that no data follow, or that none are taken either. -ETIMEDOUT: there was no room
+ * for that; -EBADF: another thread has closed it.
  */
 static int say_end(struct rs *rs, uint32_t what, int64_t deadline)
 {
@@ -281,7 +281,10 @@ static int say_farewell(struct rs *rs)
 	return await(rs, all_sent, deadline);
 }
 
-/* With the lock: from now on it is nobody else's. Those that sleep in it leave. A child has none of them. */
+/*
+ * With the lock: from now on only this thread uses it. Threads that sleep in it leave. A child has
+ * none of them.
+ */
 static void take_out(struct rs *rs)
 {
 	rs_clear(rs);

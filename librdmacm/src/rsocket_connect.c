@@ -356,7 +356,7 @@ static int next_one(struct rs *listener, int64_t deadline, int state, struct rs 
 		ret = next_request(listener, &id, said);
 		if (!ret) {
 			ret = take_id(listener, id, out);
-			/* One that has gone is nobody's business. */
+			/* The caller need not hear of a request that has gone. */
 			if (ret != -EINVAL)
 				return ret;
 		} else if (ret == -EAGAIN && !listener->nonblock) {
@@ -389,7 +389,7 @@ static int accept_stream(int socket, int state)
 		if (ret)
 			return ret;
 		ret = accept_one(fresh, &said);
-		/* Nor is one that is no peer for us. */
+		/* Nor of one from a peer that this library cannot work with. */
 	} while (ret == -EPROTO || ret == -EINVAL);
 	return ret;
 }

@@ -189,7 +189,7 @@ static int known_failure(const struct ds *ds, const union ds_addr *addr)
 	return 0;
 }
 
-/* What is scarce here, or a signal, says nothing of the address. */
+/* A shortage on this host, or a signal, says nothing of the address. */
 static void keep_failure(struct ds *ds, const union ds_addr *addr, int error)
 {
 	struct ds_failure *failure = &ds->failures[ds->next_failure % DS_FAILURES];
@@ -448,7 +448,10 @@ static bool sent_to(const struct ds_udp_header *header, union ds_addr *own)
 	return true;
 }
 
-/* The QP of the port that this address of the host belongs to. Nobody else is asked. NULL: there is none. */
+/*
+ * The QP of the port that this address of the host belongs to. No question leaves the host. NULL:
+ * there is none.
+ */
 static const struct ds_qp *own_qp(struct rs *rs, union ds_addr *own)
 {
 	struct ds *ds = rs->ds;

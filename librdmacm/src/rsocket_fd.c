@@ -73,7 +73,9 @@ void rs_await_end(int fd)
 	struct rs **at = entry(fd);
 	int ms;
 
-	/* In the child of a process that was about to close it, nobody does. */
+	/*
+	 * In the child of a process that was about to close it, no thread will: so the wait ends.
+	 */
 	for (ms = 0; at && __atomic_load_n(at, __ATOMIC_ACQUIRE) == &ending && ms < RS_CLOSE_MS;
 	     ms++)
 		poll(NULL, 0, 1);

@@ -291,7 +291,7 @@ static int poll_all(struct call *call, int timeout)
 	}
 }
 
-/* Without its lock. If it has the number after its life was read, that was its life. */
+/* Without its lock. If the rsocket has the number after its life was read, that was its life. */
 static struct rs *look_up(int fd, uint32_t *life)
 {
 	struct rs *rs = rs_get(fd);

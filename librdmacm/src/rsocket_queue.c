@@ -385,8 +385,9 @@ void rs_put_memory(struct rs_memory *memory)
 }
 
 /*
- * The region is the parent's. A child of ibv_fork_init() has not got the memory, and what lies at this address now is something
- * else: nothing is unmapped. Memory that was inherited goes with the process, or with exec().
+ * The region is the parent's. With ibv_fork_init() a child does not have the memory, and something
+ * else may lie at this address now: so nothing is unmapped. Memory that was inherited goes with the
+ * process, or with exec().
  */
 void rs_forget_memory(struct rs_memory *memory)
 {

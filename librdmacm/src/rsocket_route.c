@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The route of a stream that connects. ibacm may take seconds for its answer, or give none, and a call
- * that takes the next step of a connection has the rsocket's lock and may be one that never blocks. So a
- * thread asks, without the lock. With the answer it gives the kernel the command whose event is the next step.
+ * The route of a stream that connects. ibacm may take seconds for its answer, or give none. A call
+ * that takes the next step of a connection has the rsocket's lock, and may be one that never
+ * blocks. So a thread asks, without the lock. With the answer it gives the kernel the command whose
+ * event is the next step.
  */
 
 #include <signal.h>
@@ -23,16 +24,19 @@ struct question {
 /* ---- Forks ---- */
 
 /*
- * A program of one thread may fork while a thread of this file has the lock of an rsocket, over its command. In the
- * child nobody would give the lock back, and rclose() would wait for ever. So such a thread takes the lock "answers"
- * before that of the rsocket and gives it back after it, and fork() takes "answers": it waits for the command,
- * which only starts what the event tells the end of. If the kernel does not answer, fork() goes on after FORK_S, and
- * the child makes the locks new. Nothing of the rsocket is changed as long as the command is not answered.
+ * A program of one thread may fork while a thread of this file has the lock of an rsocket, during
+ * its command. In the child no thread would release the lock, and rclose() would wait for ever. So
+ * a thread of this file takes the lock "answers" before that of the rsocket, and releases it
+ * afterwards. fork() takes "answers", too, and so waits for the command. That is short: the command
+ * only starts an operation, whose end an event tells. If the kernel does not answer, fork() goes on
+ * after FORK_S, and the child initializes the locks anew. The thread changes nothing of the rsocket
+ * before the command is answered.
  *
- * Who forks may have the lock of an rsocket itself, in a signal handler. So no thread that has "answers" waits for one.
+ * The forking thread may itself hold the lock of an rsocket, if it forks in a signal handler. So a
+ * thread that has "answers" never waits for the lock of an rsocket.
  */
 static pthread_mutex_t answers = PTHREAD_MUTEX_INITIALIZER;
-static struct rs *answered;  /* atomic: whose lock the thread that has "answers" has, too */
+static struct rs *answered;  /* atomic: the rsocket whose lock the holder of "answers" has */
 static __thread bool waited; /* this thread forks, and has "answers" */
 
 static void before_fork(void)

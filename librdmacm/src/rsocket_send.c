@@ -44,8 +44,8 @@ static void gather(struct source *from, uint8_t *to, size_t len)
 	}
 }
 
-/* A write of at most so many bytes, as far as the ring has room in one place. op < 0: without a message.
- * Bytes taken, or -errno. */
+/* Writes at most so many bytes, as far as the ring has room in one place. op < 0: without a
+ * message. Returns the bytes taken, or -errno. */
 static int write_piece(struct rs *rs, struct source *from, uint32_t length, int op, uint64_t addr,
 		       uint32_t key)
 {

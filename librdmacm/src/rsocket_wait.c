@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How calls sleep. Each thread that sleeps has an eventfd and stands in the lists of the rsockets that
- * it sleeps for. Whoever takes from their queues, or changes them, writes to the eventfds: so no
- * thread misses what another one has seen. rs->lock protects the list.
+ * How calls sleep. Each thread that sleeps has an eventfd and stands in the lists of the rsockets
+ * that it sleeps for. A thread that takes something from their queues, or changes them, writes to
+ * the eventfds: so no thread misses what another one has seen. rs->lock protects the list.
  */
 
 #define _GNU_SOURCE
@@ -16,20 +16,22 @@
 
 #include "rs.h"
 
-/* How long a program that never sleeps may not hear of its peer's end, and one that sleeps does not ask again
- * for an event that there was no memory for. */
+/* LOOK_US: how much later a program that never sleeps may hear of its peer's end. AGAIN_MS: after
+ * how long a thread that sleeps asks again for an event for which there was no memory. */
 enum { LOOK_US = 10000, AGAIN_MS = 10 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
 /*
- * How a thread knows its eventfd again. The program may have closed it, knowing nothing of it, and a file of the
- * program's may have got the number: that one must be neither read, written to nor closed. The inode does not tell, since all
- * eventfds and timerfds, among others, have the same. Nor does the kernel's number of an eventfd (eventfd-id), which goes to
- * the next one that is made. So the thread marks its eventfd as a program has no reason to mark a file: it belongs to this
- * thread (F_SETOWN_EX), and has a signal (F_SETSIG). Neither has an effect, since an eventfd sends no signals.
- * Where these calls fail, as in a sandbox, the inode has to do, and then a file that has the same is taken for the thread's.
+ * How a thread knows its eventfd again. The program, which knows nothing of it, may have closed it,
+ * and a file of the program's may have got the number. The thread must neither read, write nor
+ * close that file. The inode does not tell the two apart, since all eventfds and timerfds, among
+ * others, have the same. Nor does the kernel's number of an eventfd (eventfd-id), which goes to the
+ * next one that is made. So the thread marks its eventfd in a way in which a program has no reason
+ * to mark a file: the eventfd belongs to this thread (F_SETOWN_EX), and has a signal (F_SETSIG).
+ * Neither has an effect, since an eventfd sends no signals. Where these calls fail, as in a
+ * sandbox, the thread has to rely on the inode, and takes a file with the same one for its own.
  */
 enum { MARK = SIGCONT };
 
@@ -91,7 +93,10 @@ static void make_key(void)
 	pthread_key_create(&key, end_thread);
 }
 
-/* This thread's, which stays as long as the thread does: others look at it while it sleeps. */
+/*
+ * This thread's own, which stays as long as the thread does: others look at it while the thread
+ * sleeps.
+ */
 static struct rs_thread *this_thread(void)
 {
 	struct rs_thread *own = pthread_getspecific(key);
@@ -120,7 +125,7 @@ static int thread_fd(void)
 	if (own->pid != getpid()) {
 		close_own(own);
 	} else if (own->fd >= 0) {
-		/* Of a wake-up that came too late */
+		/* From a wake-up that came too late */
 		if (is_own(own) && (read(own->fd, &count, sizeof(count)) >= 0 || errno == EAGAIN))
 			return own->fd;
 		cm_give_up(own->fd);
@@ -173,7 +178,10 @@ void rs_wake(struct rs *rs)
 	if (!rs->waiters)
 		return;
 	state = cm_hold_cancel();
-	/* What has taken the number of a closed one must not be written to. Nobody can wake that thread. */
+	/*
+	 * If the program has closed an eventfd, the file that has taken its number must not be
+	 * written to. That thread cannot be woken.
+	 */
 	for (waiter = rs->waiters; waiter; waiter = waiter->next)
 		if (is_own(waiter->thread) && write(waiter->thread->fd, &one, sizeof(one)) < 0)
 			continue; /* full: it is readable */
@@ -191,7 +199,9 @@ int rs_poll_fds(const struct rs *rs, struct pollfd *fds)
 	/* The channel of a device that is gone is readable for ever. */
 	if (rs->state == RS_CONNECTED && rs->broken)
 		return 0;
-	/* One that cannot be emptied would let nobody sleep. */
+	/*
+	 * A channel whose event cannot be read, for want of memory, would keep every thread awake.
+	 */
 	fds[n++] = (struct pollfd){.fd = rs->event_waits ? -1 : rs->channel->fd, .events = POLLIN};
 	if (rs->state == RS_CONNECTED)
 		fds[n++] = (struct pollfd){.fd = rs->comp->fd, .events = POLLIN};

@@ -32,7 +32,7 @@ static int write_there(struct stream *stream, const char *buf, size_t size)
 	return 0;
 }
 
-/* The counter comes last: who sees it has all of the data. */
+/* The counter comes last: a reader that sees it has all of the data. */
 static int send_turn(struct stream *stream, const struct figures *test, char *buf, char turn)
 {
 	long i;

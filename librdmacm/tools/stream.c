@@ -198,7 +198,7 @@ static int set_flags(struct stream *stream, int fd)
 	return 0;
 }
 
-/* Of a connection that is there: a listener, and who connects, wait as long as it takes. */
+/* Of a connection that is there: a listener, and a side that connects, wait as long as it takes. */
 static int set_patience(struct stream *stream)
 {
 	struct timeval time = {.tv_sec = STREAM_PATIENCE};

@@ -33,7 +33,7 @@ int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen);
 int rlisten(int socket, int backlog);
 
 /* The number of a connection's own rsocket. addr may be NULL. errno: EAGAIN, if the listener does
- * not block and nobody waits; EINVAL for an rsocket that does not listen. */
+ * not block and no connection waits; EINVAL for an rsocket that does not listen. */
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen);
 
 /* Connects; for datagrams sets the peer. errno: EINPROGRESS, if the rsocket does not block: rpoll()
