@@ -241,8 +241,9 @@ static bool goes_on(pid_t pid)
 }
 
 /*
- * A process of its own, since a stopped one sees nothing: has this program go on as soon as the command
- * does, whoever has continued that. It has its own process group, which nobody stops.
+ * A process of its own, since a stopped one sees nothing: continues this program as soon as the
+ * command goes on, by whatever means that was continued. It has its own process group, so that the
+ * terminal does not stop it.
  */
 static __attribute__((noreturn)) void go_on_with(pid_t pid, pid_t run)
 {

@@ -301,9 +301,9 @@ static void wait_for_either(const struct screen *s, double left)
 }
 
 /*
- * Takes keys until the time has come. Then, if there is a look to fill in, asks for it, and takes keys until
- * the daemon has answered. While the table is held nobody asks, and an answer waits. False: the person quits, a
- * signal came, or there was a message.
+ * Takes keys until the time has come. Then, if there is a look to fill in, asks for it, and takes
+ * keys until the daemon has answered. While the user holds the table it asks for no look, and an
+ * answer waits. False: the person quits, a signal came, or there was a message.
  */
 static bool keys_until(struct screen *s, double next, struct top_look *now)
 {

@@ -352,7 +352,7 @@ static int lock_place(int at, const char *name, bool is_new)
 	return place;
 }
 
-/* A trace that was killed has left its place, which nobody has locked any more. */
+/* A trace that was killed has left its place, which no process has locked any more. */
 static void remove_left_places(const char *tmp)
 {
 	const struct dirent *e;
@@ -444,7 +444,7 @@ struct trace *trace_begin(const struct run_options *opt, const char *dir)
 			 t->dir, strerror(errno));
 		goto failed;
 	}
-	/* Whoever kills this command finds whole lines. */
+	/* If this command is killed, it has written whole lines. */
 	if (t->out != stderr)
 		setvbuf(t->out, NULL, _IOLBF, 65536);
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -493,7 +493,7 @@ int trace_end(struct trace *t, bool ran)
 
 	if (!t)
 		return 0;
-	/* Who reads the lines may be gone; the files must go, too. */
+	/* The reader of the lines may be gone; the files must go, too. */
 	signal(SIGPIPE, SIG_IGN);
 	stop_thread(t);
 	if (t->packets)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The counters of ports as the fabric's tools know them: made of what the device has counted, when
- * somebody asks. The device's own counters never go back, so clearing keeps a base to subtract.
+ * a tool asks. The device's own counters never go back, so clearing keeps a base to subtract.
  */
 #ifndef SOFTHCA_KERNEL_COUNTERS_H
 #define SOFTHCA_KERNEL_COUNTERS_H

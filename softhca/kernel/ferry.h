@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * Copies to and from the memory of processes that nobody but the daemon may reach (host/ferry.h).
- */
+/* Copies to and from the memory of processes that only the daemon may reach (host/ferry.h). */
 #ifndef SOFTHCA_KERNEL_FERRY_H
 #define SOFTHCA_KERNEL_FERRY_H
 

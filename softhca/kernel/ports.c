@@ -54,8 +54,8 @@ uint8_t port_mtu(const struct kernel *k)
 }
 
 /*
- * Who else says that it has this LID, as an entry of the table. 0: nobody. What ports say may have been
- * overwritten, so nothing but this asks them.
+ * Another port, or the switch, that says that it has this LID, as an entry of the table. 0: there
+ * is none. What ports say may have been overwritten, so only this function asks them.
  */
 static uint32_t heir_of(const struct kernel *k, uint32_t lid, uint32_t but)
 {
@@ -70,9 +70,9 @@ static uint32_t heir_of(const struct kernel *k, uint32_t lid, uint32_t but)
 }
 
 /*
- * A subnet manager gives LIDs to one port after the other, and may give one that another port has until it
- * gets its own new one. Messages go to who has got it last. Searches the whole table: what the port says
- * of its LID may have been overwritten.
+ * A subnet manager gives LIDs to one port after the other, and may give one a LID that another port
+ * has until that gets a new one, too. Messages go to the port that got the LID last. Searches the
+ * whole table: what the port says of its LID may have been overwritten.
  */
 static void take_lid(struct kernel *k, uint32_t mine, uint32_t lid)
 {

@@ -335,7 +335,10 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 			 "the wire's process ended before it was ready; the limits are ulimit -n, "
 			 "ulimit -u and ulimit -v, and dmesg says whether the kernel killed it");
 	} else if (!server_announce(ready_fd, st)) {
-		/* Whoever has started the instance was killed before, and knows of none that is to be stopped. */
+		/*
+		 * The process that has started the instance was killed before it heard of it, so no
+		 * user knows that there is one to stop.
+		 */
 		k->stop = true;
 	}
 	while (!k->stop)

@@ -61,7 +61,7 @@ void server_tick(struct server *s); /* each second */
 
 /* Runs until the instance ends. Announces st when clients can connect. A failure is the caller's to announce. */
 int server_run(struct kernel *k, int ready_fd, struct sh_status *st);
-/* Writes st to ready_fd, and closes it. False: nobody reads it any more. */
+/* Writes st to ready_fd, and closes it. False: no process reads it any more. */
 bool server_announce(int ready_fd, const struct sh_status *st);
 
 #endif

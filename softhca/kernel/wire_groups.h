@@ -3,9 +3,9 @@
  * The groups that QPs of the instance are in, on the wire: the first member has the daemon join the group of IP at each
  * interface of the wire, and the last one has it leave. The engine gets the sockets.
  *
- * A QP is in its group inside the instance all the same if the kernel refuses, or if there are more than SH_WIRE_GROUPS
- * sockets; `softhca show` counts such groups as unheard. Each further member tries again, and so does whoever leaves
- * another group.
+ * A QP is in its group inside the instance all the same if the kernel refuses, or if there are more
+ * than SH_WIRE_GROUPS sockets; `softhca show` counts such groups as unheard. Each further member
+ * tries again, and so does a QP that leaves another group.
  */
 #ifndef SOFTHCA_KERNEL_WIRE_GROUPS_H
 #define SOFTHCA_KERNEL_WIRE_GROUPS_H

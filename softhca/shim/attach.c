@@ -121,7 +121,7 @@ static void begin_child(void)
 void shim_forked(void)
 {
 	begin_child();
-	/* A handler that came before would find locks that nobody holds any more. */
+	/* A handler that came before would find locks whose holders do not exist in the child. */
 	shim_fork_unblock();
 }
 
@@ -462,7 +462,7 @@ int shim_control_get(void)
 {
 	int err;
 
-	/* Not in shim_control_hold(): who calls that otherwise does so only after a request. */
+	/* Not in shim_control_hold(): its other callers call it only after a request. */
 	shim_handlers_begin();
 	shim_control_hold();
 	err = reconnect();

@@ -126,10 +126,11 @@ static long do_read(int fd, const struct reading *r, void *buf, size_t len)
 }
 
 /*
- * After read(), with what it has returned and the first byte that it has read: was that such a file after all,
- * which this process has got by dup(), by exec() or from another process? Then the byte stands for a datagram or
- * an event. The daemon has those, and makes a byte good that nobody has asked for (kernel/fifo.c). Nothing at
- * all, which is the end of most files, is that of such a file only where its daemon has ended.
+ * After read(), with what it has returned and the first byte that it has read: was that such a file
+ * after all, which this process has got by dup(), by exec() or from another process? Then the byte
+ * stands for a datagram or an event. The daemon has that, and puts back a byte that was taken
+ * without a request (kernel/fifo.c). If nothing was read, which is the end of most files, it was
+ * such a file only if its daemon has ended.
  */
 static bool was_read(int fd, ssize_t n, const void *buf, struct reading *r)
 {

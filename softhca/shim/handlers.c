@@ -307,7 +307,7 @@ void shim_handlers_begin(void)
 		begin();
 	/*
 	 * A request of this thread must not be interrupted by a handler that another thread has yet
-	 * to adopt. In a child of the system call clone() nobody is at it.
+	 * to adopt. In a child of the system call clone() no thread adopts any.
 	 */
 	for (unsigned int turn = 0;
 	     unlikely(__atomic_load_n(&adopting, __ATOMIC_ACQUIRE)) && guarding == getpid(); turn++)

@@ -68,7 +68,7 @@ static int kind(uint64_t entry)
 
 /*
  * The descriptor by which device memory can be written as a file is, or -1: under a limit of file
- * sizes the kernel sends SIGXFSZ to who writes behind it.
+ * sizes the kernel sends SIGXFSZ to a thread that writes behind it.
  */
 static int writable_fd(void)
 {

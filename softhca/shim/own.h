@@ -19,7 +19,7 @@ const void *own_source(int i);
 /* Is all of the range the application's, with nothing of the C library's in it? */
 bool own_has(uint64_t addr, uint64_t len);
 /*
- * Has somebody overwritten the code of own_source()? Then what own_has() says may be out of
+ * Has something overwritten the code of own_source()? Then what own_has() says may be out of
  * date. It stays true.
  */
 bool own_blind(void);

@@ -55,7 +55,10 @@ static void let_go(const sigset_t *mask)
 	pthread_sigmask(SIG_SETMASK, mask, NULL);
 }
 
-/* fork() waits for the lock, so that the child has a whole table and no lock that nobody gives back. */
+/*
+ * fork() waits for the lock, so that the child has a whole table, and no lock that no thread
+ * releases.
+ */
 static void before_fork(void)
 {
 	sigset_t mask;

@@ -58,8 +58,8 @@
  *    process, its heap of timers, descriptors.
  *  - Work that must not be done twice. A thread that was thrown sends again what the receiver has
  *    not committed. So it is pinned while it moves a QP to ERR. It is not pinned while it raises an
- *    event: whoever goes on with that knows whether it was written (event.c). Only where the host
- *    cannot tell is it pinned there.
+ *    event: the thread that goes on with that knows whether it was written (event.c). Only where
+ *    the host cannot tell is it pinned there.
  *
  * The end of an RDMA WRITE and of an atomic operation must not be done twice either: the receiver
  * sees it before the commit, and may store something else there. Where that memory is device

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Ids that have ended while their peer, elsewhere on the wire, was connected. Its instance is told until it
- * says that it knows, as long as an id that lives would wait: else a message that is lost would leave
- * the peer with a connection to nobody.
+ * Farewells: ids that have ended while their peer, elsewhere on the wire, was connected. The peer's
+ * instance is told until it says that it knows, for as long as an id that lives would wait.
+ * Otherwise the loss of one message would leave the peer with a connection to an id that has ended.
  */
 #ifndef SOFTHCA_KERNEL_RDMACM_FAREWELL_H
 #define SOFTHCA_KERNEL_RDMACM_FAREWELL_H
@@ -17,7 +17,9 @@ struct rdmacm;
 
 /* Sends the DREQ of an id that ends. */
 void cm_farewell(struct cm_id *id);
-/* Does the message end one? It came from the peer, for an id that has ended. */
+/*
+ * Ends a farewell, if the message is its answer. It came from the peer, for an id that has ended.
+ */
 void cm_farewell_heard(struct kernel *k, const struct cm_message *m);
 /* Sends those again that are due. Returns when the next one is; 0: there is none. */
 uint64_t cm_farewell_due(struct kernel *k, uint64_t now);

@@ -37,7 +37,7 @@ int cm_id_new(struct cm_channel *ch, uint32_t host, struct cm_id **out)
 		free(id);
 		return err;
 	}
-	/* The lower half goes over the wire, where 0 is nobody's. */
+	/* The lower half goes over the wire, where 0 stands for no id. */
 	if (!(uint32_t)++r->next_comm)
 		r->next_comm++;
 	id->comm = r->next_comm;

@@ -45,7 +45,7 @@ static uint64_t get(const uint8_t *at, unsigned int bytes)
 	return v;
 }
 
-/* ---- who asks ---- */
+/* ---- the requester ---- */
 
 static uint64_t service(uint16_t ps, const union cm_sockaddr *a)
 {

@@ -31,7 +31,7 @@
  *		44: Q_Key; 120: 136, private data
  *
  * A service is the port space and the port: space << 16 | port. Private data of a request begins with
- * who asks, if that has an IP address:
+ * the requester, if that has an IP address:
  *
  *	0	1	0
  *	1	1	4 or 6, << 4

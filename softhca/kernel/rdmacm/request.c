@@ -24,7 +24,10 @@
 #define REFUSED	    28
 #define PATIENCE    16 /* answers' time that the sender waits, once its request has arrived */
 
-/* Where the private data of a request begin with the header of IP addresses, whoever has written it. */
+/*
+ * The room for the private data of a request that begin with the header of IP addresses, whether a
+ * program or this daemon has written that.
+ */
 static size_t data_room(const struct cm_message *m)
 {
 	return m->kind == CM_M_REQ ? CM_REQ_DATA : CM_SIDR_REQ_DATA;

@@ -152,7 +152,7 @@ static int choose_port(struct cm_id *id)
 	return id->device ? 0 : -ENODEV;
 }
 
-/* Whether anybody has the GID, and is in the partition, the path tells. */
+/* The path tells whether a port has the GID, and is in the partition. */
 static void resolve_gid(struct cm_id *id)
 {
 	cm_path_between(id->k, id->hca, id->port, id->hca, id->port, &id->path);
@@ -201,7 +201,7 @@ static void resolve_port(struct cm_id *id)
 	take_address(id, &own);
 }
 
-/* Whether anybody is there, the first message finds out. */
+/* The first message finds out whether a peer is there. */
 static void resolve_far(struct cm_id *id)
 {
 	union cm_sockaddr own;

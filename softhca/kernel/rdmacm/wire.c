@@ -182,8 +182,8 @@ static void fill_gid(const struct kernel *k, struct cm_message *m)
 }
 
 /*
- * A request says itself whose it is. Programs get the address that it came from. Of the other version of IP
- * there is none: nobody listens for that.
+ * A request names its sender itself, but programs get the address that it came from. The sender has
+ * none of the other version of IP: the request then finds no listener.
  */
 static void check_source(const struct kernel *k, struct cm_message *m)
 {

@@ -124,7 +124,7 @@ int umad_register2(struct umad_file *f, struct umad_reg2 *r)
 	}
 	if (r->oui >> 24)
 		return -EINVAL;
-	/* The program makes segments itself, so the agent has no RMPP here. */
+	/* The program makes segments itself: this agent counts as one without RMPP. */
 	if (r->flags)
 		a.rmpp_version = 0;
 	memcpy(a.methods, r->method_mask, sizeof(a.methods));

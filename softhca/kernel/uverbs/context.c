@@ -171,9 +171,9 @@ void ctx_life_closed(struct kctx *ctx)
 }
 
 /*
- * The kernel gives a lease for writing only where nobody else has the file open. In doubt, it counts as
- * open. If a program opens the file while the daemon has the lease, the kernel sends the daemon SIGURG,
- * which does nothing.
+ * The kernel gives a lease for writing only where no other process has the file open. In doubt, it
+ * counts as open. If a program opens the file while the daemon has the lease, the kernel sends the
+ * daemon SIGURG, which does nothing.
  */
 static bool is_open(const struct kctx *ctx, char kind)
 {
