@@ -46,7 +46,7 @@ connects() {
 			$client $3 $address >/tmp/client 2>&1
 			client_status=$?
 			grep -q 'REJECTED, error:* 8\|Connection refused\|UNREACHABLE, error: 1$' /tmp/client || break
-			# Too early. With a server that has begun meanwhile, and has taken some of the connections, nobody can go on.
+			# The client came too early. If the server has accepted some of its connections meanwhile, both begin anew.
 			killall "${2%% *}" 2>/dev/null
 			wait $waits
 		done
