@@ -70,7 +70,7 @@ static void take_fds(struct msghdr *msg, int *fds, unsigned int *nfds)
 		*nfds = n;
 }
 
-/* Is the reply as long as it must be? Not all of a command's have as many actions. */
+/* Is the reply as long as it must be? Replies to commands differ in how many actions they have. */
 static bool is_whole(const void *req, size_t len, const void *reply, size_t rlen, size_t got)
 {
 	const struct sh_command_reply *r = reply;

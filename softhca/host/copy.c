@@ -144,7 +144,8 @@ static long pull(const struct side *from, struct iovec *local, unsigned int nloc
 }
 
 /*
- * What the daemon can do in place of a call that has failed, in one piece. Returns as the call does.
+ * Has the daemon copy one piece, if that can replace a call that has failed. Returns what the call
+ * would return.
  */
 SH_OUTLINE long by_ferry(long failed, const struct side *dst, const struct iovec *d,
 			 unsigned int nd, const struct side *src, const struct iovec *s,

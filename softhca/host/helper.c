@@ -135,7 +135,10 @@ static bool leader_ended(void)
 	return leader_gone;
 }
 
-/* The links are ., .. and one for each thread. The first one stays a zombie until the last ends. */
+/*
+ * The links are ., .. and one for each thread. The first thread stays a zombie until the last one
+ * ends.
+ */
 static bool is_last(void)
 {
 	struct stat st;
@@ -301,8 +304,8 @@ static bool map_stack(void)
 }
 
 /*
- * The process ends with the last thread of the program, by pthread_exit() or its function's return.
- * The C library tells by this count, which the helper must not be in.
+ * When the last thread of the program ends, by pthread_exit() or its function's return, the process
+ * ends. The C library finds that out by this count, which the helper must not be in.
  */
 static void count_threads(unsigned int by)
 {

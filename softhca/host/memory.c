@@ -71,7 +71,7 @@ static int lengthen(struct sh_dev *dev, uint64_t end, uint64_t by)
 }
 
 /*
- * Has what begins at begin and is mapped up to *end mapped up to need at least, and up to most at
+ * Makes the mapping from `begin` to *end longer: it then ends at `need` at least, and at `most` at
  * most.
  */
 static int grow(struct sh_dev *dev, uint64_t begin, uint64_t *end, uint64_t need, uint64_t most)

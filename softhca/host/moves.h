@@ -34,8 +34,8 @@ bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
 bool sh_reach_for(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t thread);
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r);
 /*
- * Called when this process becomes part of an instance, which it is not while it exchanges pages: a
- * process that had its number may have been killed in an exchange.
+ * Called when this process becomes part of an instance. It is not exchanging pages then, but an
+ * earlier process with its number may have been killed in an exchange.
  */
 void sh_moves_begin(struct sh_moves *moves);
 /*

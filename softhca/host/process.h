@@ -22,9 +22,9 @@
 int sh_process_init(struct sh_dev *dev, const char *dir);
 
 /*
- * Looks up in the vDSO and the C library what this file's functions need of them. To look takes a
- * lock of the loader's, which a thread holds while its dlopen() runs constructors. So a client calls
- * this when it starts. It may be called again.
+ * Looks up in the vDSO and the C library what this file's functions need of them. The lookup takes
+ * a lock of the loader's, which a thread holds while its dlopen() runs constructors. So a client
+ * calls this when it starts. It may be called again.
  */
 void sh_process_prepare(void);
 
@@ -81,9 +81,9 @@ void sh_process_forget_calls(void);
 /* An event queue was freed: this process drops what it has of it. */
 void sh_event_forget(uint32_t evq);
 /*
- * The program is about to give this number to another file: what this process has of an event queue
- * under it gets another one. False: it has nothing there, no descriptor is left, or this thread is in
- * the middle of using one. The caller sees to it that no handler jumps away from here.
+ * The program is about to give this number to another file: moves what this process has of an event
+ * queue under it to another number. False: it has nothing there, no descriptor is left, or this
+ * thread is in the middle of using one. The caller sees to it that no handler jumps away from here.
  */
 bool sh_event_move(int fd);
 /*
@@ -92,8 +92,8 @@ bool sh_event_move(int fd);
  */
 bool sh_event_tells(int fd);
 /*
- * Is a record about to be written to this FIFO, and not yet written? And has the FIFO say so (true:
- * it does).
+ * sh_event_awaited(): is a record about to be written to this FIFO, and not yet written?
+ * sh_event_await() has the FIFO say so; true: it does.
  */
 bool sh_event_awaited(int fd);
 bool sh_event_await(int fd);

@@ -38,8 +38,9 @@ static inline long sh_sys(long result)
 }
 
 /*
- * For each turn of a loop that waits until another thread has gone on. Sleeps from some turn on: to
- * yield lets no thread of a lower priority run, which the other one may be. Leaves errno alone.
+ * For each turn of a loop that waits until another thread has gone on. Sleeps from some turn on: a
+ * thread that only yields lets none of a lower priority run, and the other one may have that.
+ * Leaves errno alone.
  */
 static inline void sh_give_way(unsigned int turn)
 {
@@ -64,8 +65,8 @@ static inline int sh_open(const char *path, int flags)
 }
 
 /*
- * Also of the descriptors that are softhca's own (aside.h). One whose number the program has given to
- * a file of its own is gone: -EBADF.
+ * Closes descriptors that are softhca's own, too (aside.h). If the program has given the number of
+ * such a one to a file of its own, it is gone: -EBADF.
  */
 int sh_close(int fd);
 

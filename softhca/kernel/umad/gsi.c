@@ -135,7 +135,10 @@ static void drop(struct leaving *l)
 
 static void deliver(struct sh_dev *dev, uint64_t a, uint64_t b);
 
-/* A lock is held: later. False: the datagram has waited for too long, or too many wait. */
+/*
+ * A lock is held: tries the datagram again later. False: it has waited for too long, or too many
+ * wait.
+ */
 static bool put_off(struct sh_dev *dev, struct leaving *l)
 {
 	uint64_t now = dev->ops->now(dev->host);

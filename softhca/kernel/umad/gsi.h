@@ -14,8 +14,8 @@ void gsi_close(struct kernel *k);
 void gsi_ready(struct kernel *k); /* the FIFO has something */
 
 /*
- * To a QP: from the port of way; or the answer of n to what has come by way. Longer than one
- * datagram, it is lost.
+ * Sends a MAD to a QP: from the port of `way`, or as the answer of n to what has come by `way`. A
+ * MAD longer than one datagram is lost.
  */
 void gsi_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len);
 void gsi_answer(struct kernel *k, const struct mad_way *way, const struct mad_node *n,

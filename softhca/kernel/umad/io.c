@@ -66,7 +66,7 @@ static bool by_rmpp(const struct umad_agent *a, const uint8_t *mad)
 	return a->rmpp_version && mad_is_rmpp(mad);
 }
 
-/* m may have ended afterwards. */
+/* m may have been freed afterwards. */
 static void send(struct umad_file *f, const struct umad_msg *m)
 {
 	const struct umad_hdr *h = &m->hdr;
@@ -172,7 +172,10 @@ void umad_timer_ready(struct kernel *k, uint32_t value)
 		next = assemblies;
 	DL_FOREACH(k->umad->files, f)
 	{
-		/* What is sent again may end itself, by its answer, and a request of the same file. */
+		/*
+		 * A request that is sent again may end by its answer, and end another request of
+		 * the same file.
+		 */
 		for (m = f->sent; m; m = f->next_sent) {
 			f->next_sent = m->next;
 			if (m->due <= now)

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Notices on their way. Each waits in a list until its answer comes, and is sent again meanwhile. A
- * Trap goes to the LID that its sender has for the subnet manager at that moment. A newer one of the
- * same sender takes the place of an older one, so there are two for each port at most, and one.
+ * Trap goes to the LID that its sender has for the subnet manager at that moment. A newer one of
+ * the same sender takes the place of an older one: at most one waits for each port, and one for the
+ * switch.
  *
- *	OCTET	OF A NOTICE
- *	0	generic (bit 7), type; producer's type, of three octets; number
- *	6	LID of the issuer; toggle and count
- *	10	details. Of trap 64 to 67: 6 reserved, GID; 128: LID; 144: 2 reserved, LID, 1 reserved,
- *		what has changed, capability mask
- *	64	GID of the issuer
+ * 	OCTET	OF A NOTICE
+ * 	0	generic (bit 7), type; producer's type, of three octets; number
+ * 	6	LID of the issuer; toggle and count
+ * 	10	details. Of trap 64 to 67: 6 reserved, GID; 128: LID; 144: 2 reserved, LID, 1 reserved,
+ * 		what has changed, capability mask
+ * 	64	GID of the issuer
  */
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static void drop(struct kernel *k, struct notice *n)
 	free(n);
 }
 
-/* n may be gone afterwards: its answer may come at once. */
+/* n may have been freed afterwards: its answer may come at once. */
 static void send(struct kernel *k, struct notice *n, uint64_t now)
 {
 	struct mad_way way = n->way;
@@ -104,7 +105,7 @@ static void send(struct kernel *k, struct notice *n, uint64_t now)
 	fabric_send(k, &way, n->mad, sizeof(n->mad));
 }
 
-/* A Trap of a port, or of the switch that this port is beside. */
+/* Sends a Trap of a port, or of the switch that this port is beside. */
 static void trap(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *notice)
 {
 	bool of_switch = notice[PRODUCER] == OF_SWITCH;
@@ -124,7 +125,7 @@ static void trap(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *n
 	send(k, n, sh_now());
 }
 
-/* What the built-in manager says of a GID. */
+/* Reports what the built-in manager says of a GID. */
 static void told(struct kernel *k, enum notice_trap number, const uint8_t gid[16])
 {
 	uint8_t n[NOTICE_SIZE];

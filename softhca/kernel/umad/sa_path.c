@@ -120,7 +120,7 @@ static void gid_of(struct kernel *k, const struct mad_node *n, uint8_t gid[16])
 	mad_put64(gid, 8, fabric_switch_guid());
 }
 
-/* Of the LIDs that a port has by its LMC, the one that is asked for. */
+/* The LID that is asked for, of those that a port has by its LMC. */
 static uint16_t lid_among(const struct sa_table *t, const struct mad_node *n, unsigned int bit,
 			  size_t at)
 {
@@ -130,7 +130,10 @@ static uint16_t lid_among(const struct sa_table *t, const struct mad_node *n, un
 	return (uint16_t)(p && sa_names(t, bit) && asked - lid < 1u << (p->lmc & 7) ? asked : lid);
 }
 
-/* Of the table of a port, the key that it shares with another one, or that a group has. */
+/*
+ * Finds the P_Key by which one node sends to another. wanted: only one of this partition will do,
+ * unless it is 0.
+ */
 static bool pkey_with(struct kernel *k, const struct mad_node *from, const struct mad_node *to,
 		      uint16_t wanted, uint16_t *pkey)
 {

@@ -45,7 +45,7 @@ bool sm_built_in(const struct kernel *k)
 	return !k->umad->managers;
 }
 
-/* Has the port the bit, or not: everything that tells the mask says so. */
+/* Gives the port the bit, or takes it away, in everything that tells the mask. */
 static void say(struct kernel *k, uint32_t hca, uint32_t port, bool is)
 {
 	if (is)
@@ -123,7 +123,7 @@ int sm_open(struct kernel *k, uint32_t hca, uint32_t port)
 void sm_closed(struct kernel *k, uint32_t hca, uint32_t port)
 {
 	say(k, hca, port, false);
-	/* Of an instance that ends, nothing comes back. */
+	/* If the instance ends, the built-in manager does not come back. */
 	if (--k->umad->managers || k->stop)
 		return;
 	sm_forget(k);

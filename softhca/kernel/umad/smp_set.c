@@ -101,7 +101,7 @@ static int change(struct kernel *k, uint32_t hca, uint32_t port, uint32_t what, 
 	return st.error ? STATUS_VALUE : 0;
 }
 
-/* What becomes of a link: PORT_POLLING or PORT_DISABLED; 0: it stays as it is. */
+/* What the Set makes of a link: PORT_POLLING or PORT_DISABLED; 0: it stays as it is. */
 static uint32_t new_link(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
 {
 	uint32_t physical = data[PI_PHYSICAL] >> 4;
@@ -110,7 +110,9 @@ static uint32_t new_link(struct kernel *k, uint32_t hca, uint32_t port, const ui
 	return physical == PORT_LINK_UP && fabric_link(k, hca, port) ? 0 : physical;
 }
 
-/* A link is up and ACTIVE, or down. Of the other states a manager finds none. */
+/*
+ * Can the link have that state? It is up and ACTIVE, or down: a manager never finds another state.
+ */
 static bool link_ok(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
 {
 	uint32_t physical = new_link(k, hca, port, data), state = data[PI_STATE] & 15;
@@ -159,7 +161,9 @@ static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t numb
 	    !link_ok(k, n->hca, port, data))
 		return STATUS_VALUE;
 	(void)smp_port_info(k, &at, port, now);
-	/* Whether the port can have the LID is asked here. Once it can, nothing refuses the rest. */
+	/*
+	 * Here it shows whether the port can have the LID. Once it can, nothing refuses the rest.
+	 */
 	status =
 		has_lid(k, n->hca, port, lid) ? 0 : change(k, n->hca, port, SH_PORT_LID, lid, true);
 	status = status ? status : change_link(k, n->hca, port, data);
@@ -170,7 +174,7 @@ static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t numb
 		return status;
 	store(w->port[own], now, data);
 	w->has_port[own] = true;
-	/* A new SM LID has asked for it. */
+	/* A new SM LID has caused that event already. */
 	if (data[PI_REREGISTER] & 0x80 && !new_sm)
 		ROOMS(port_event, k, n->hca, port, PORT_CLIENT_REREGISTER);
 	return 0;
