@@ -13,7 +13,7 @@ mkdir -p "$dir"
 # alone PACKAGE: what the whole tree installed of it goes first.
 alone() {
 	make -C "$dir/all/$1" uninstall && mkdir -p "$dir/$1" && cd "$dir/$1" &&
-	"$top_srcdir/$1/configure" --prefix="$prefix" CPPFLAGS="-I$prefix/include" LDFLAGS="-L$prefix/lib" \
+	"$top_srcdir/$1/configure" --prefix="$prefix" --disable-static CPPFLAGS="-I$prefix/include" LDFLAGS="-L$prefix/lib" \
 		CFLAGS="-g -O2 -Werror" && make && make install
 }
 
