@@ -8,7 +8,7 @@
 export LC_ALL=C.UTF-8
 cd "$top_srcdir" || exit 1
 page=docs/memory-order.md
-rooms="softhca libmlx4/src libibverbs include examples"
+rooms="softhca libmlx4/src libibverbs librdmacm/src librdmacm/tools include examples"
 pattern='__atomic_|__sync_|\<atomic_(bool|flag|int|uint|load|store|exchange|fetch|compare)|\<_Atomic\>'
 pattern="$pattern"'|SYS_futex|FUTEX_|: *"memory"\)|\<udma_[a-z_]*barrier\(|mmio_flush_writes\('
 pattern="$pattern"'|sh_program_order\(|sh_order_stores\(|pthread_(mutex|rwlock|spin|once|cond)_'
