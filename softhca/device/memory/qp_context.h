@@ -11,7 +11,8 @@
 #include "txn.h"
 
 #define SH_PSN_MASK   0xffffffu
-#define SH_QP_ATOMICS 16 /* results of atomics kept for replay; max_dest_rd_atomic's limit */
+#define SH_QP_ATOMICS 16  /* results of atomics kept for replay; max_dest_rd_atomic's limit */
+#define SH_QP_READS   128 /* max_rd_atomic's limit */
 
 #define SH_QP_RECEIVES 4 /* of 16 bytes, on one line of the queue */
 

@@ -18,29 +18,13 @@
 
 #define HAS(name) (mask & SH_QPA_##name)
 
+/* The daemon, which knows the wire's, has looked at the MTU before. */
+enum { MTU_4096 = 5 };
+
 static bool values_ok(const struct sh_dev *dev, const struct sh_qp_attr *a, uint32_t mask)
 {
-	uint32_t ports = dev->ports;
-
-	if (HAS(PORT) && (a->port_num < 1 || a->port_num > ports))
-		return false;
-	if (HAS(PKEY_INDEX) && a->pkey_index >= SH_PKEYS)
-		return false;
-	if (HAS(MAX_QP_RD_ATOMIC) && a->max_rd_atomic > 128)
-		return false;
-	if (HAS(MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > SH_QP_ATOMICS)
-		return false;
-	if (HAS(PATH_MTU) && (a->path_mtu < 1 || a->path_mtu > 5))
-		return false;
-	if (HAS(AV) && a->path.is_global && a->path.sgid_index >= SH_GIDS)
-		return false;
-	if (HAS(PATH_MIG_STATE) && a->path_mig_state > SH_MIG_ARMED)
-		return false;
-	if (HAS(ALT_PATH) &&
-	    (a->alt_port_num < 1 || a->alt_port_num > ports || a->alt_pkey_index >= SH_PKEYS ||
-	     (a->alt_path.is_global && a->alt_path.sgid_index >= SH_GIDS)))
-		return false;
-	return true;
+	return sh_qp_values_ok(a, mask, dev->ports, MTU_4096) &&
+	       !(HAS(PATH_MIG_STATE) && a->path_mig_state > SH_MIG_ARMED);
 }
 
 /* Rounds up to a power of two, as the HCA stores it. */
@@ -48,7 +32,7 @@ static uint8_t rd_depth(uint8_t n)
 {
 	uint8_t p = 1;
 
-	while (p < n && p < 128)
+	while (p < n && p < SH_QP_READS)
 		p <<= 1;
 	return p;
 }

@@ -7,6 +7,32 @@
 
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/qp_attr.h"
+#include "softhca/device/memory/qp_context.h"
+#include "transitions.h"
+
+/*
+ * What mlx4 refuses in addition to the transition table, for daemon and device. mtu: the greatest that a path may
+ * have, as IBV_MTU_*. A wire has less than the device by itself.
+ */
+static inline bool sh_qp_values_ok(const struct sh_qp_attr *a, uint32_t mask, uint32_t ports,
+				   uint32_t mtu)
+{
+	if (mask & SH_QPA_PORT && (a->port_num < 1 || a->port_num > ports))
+		return false;
+	if (mask & SH_QPA_PKEY_INDEX && a->pkey_index >= SH_PKEYS)
+		return false;
+	if (mask & SH_QPA_MAX_QP_RD_ATOMIC && a->max_rd_atomic > SH_QP_READS)
+		return false;
+	if (mask & SH_QPA_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > SH_QP_ATOMICS)
+		return false;
+	if (mask & SH_QPA_PATH_MTU && (a->path_mtu < 1 || a->path_mtu > mtu))
+		return false;
+	if (mask & SH_QPA_AV && a->path.is_global && a->path.sgid_index >= SH_GIDS)
+		return false;
+	return !(mask & SH_QPA_ALT_PATH) ||
+	       (a->alt_port_num >= 1 && a->alt_port_num <= ports && a->alt_pkey_index < SH_PKEYS &&
+		!(a->alt_path.is_global && a->alt_path.sgid_index >= SH_GIDS));
+}
 
 /*
  * Follows the whole transition table, with required and optional attributes. -EINVAL: nothing has

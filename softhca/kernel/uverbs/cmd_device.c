@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "libmlx4/src/mlx4-abi.h"
+#include "softhca/device/memory/qp_context.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
 #include "commands.h"
@@ -76,9 +77,9 @@ void fill_query_device(struct call *c, struct uv_query_device_resp *r)
 		.max_cqe = K_MAX_CQES,
 		.max_mr = 524272,
 		.max_pd = 32764,
-		.max_qp_rd_atom = 16,
-		.max_res_rd_atom = 16 * 261056,
-		.max_qp_init_rd_atom = 128,
+		.max_qp_rd_atom = SH_QP_ATOMICS,
+		.max_res_rd_atom = SH_QP_ATOMICS * 261056,
+		.max_qp_init_rd_atom = SH_QP_READS,
 		.atomic_cap = 1,
 		.max_raw_ethy_qp = ports,
 		.max_mcast_grp = SH_MAX_MCG,

@@ -11,6 +11,7 @@
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/device/queues/modify.h"
 #include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/transitions.h"
 #include "softhca/device/transport/mcast.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
@@ -463,42 +464,6 @@ static void path_out(struct uv_qp_dest *d, const struct sh_path *p)
 	d->port_num = p->port_num;
 }
 
-/* What mlx4 refuses in addition to the transition table. */
-static bool attributes_ok(const struct kernel *k, const struct uv_modify_attr *a, uint32_t mask,
-			  const struct uv_qp_dest *dest, const struct uv_qp_dest *alt)
-{
-	uint32_t ports = k->cfg.device.ports;
-
-	if (mask & UV_QP_PORT && (!a->port_num || a->port_num > ports))
-		return false;
-	if (mask & UV_QP_PKEY_INDEX && a->pkey_index >= SH_PKEYS)
-		return false;
-	if (mask & UV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > 128)
-		return false;
-	if (mask & UV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > 16)
-		return false;
-	if (mask & UV_QP_PATH_MTU && (a->path_mtu < 1 || a->path_mtu > port_mtu(k)))
-		return false;
-	if (mask & UV_QP_AV && dest->is_global && dest->sgid_index >= SH_GIDS)
-		return false;
-	if (mask & UV_QP_ALT_PATH &&
-	    (!a->alt_port_num || a->alt_port_num > ports || a->alt_pkey_index >= SH_PKEYS ||
-	     (alt->is_global && alt->sgid_index >= SH_GIDS)))
-		return false;
-	return true;
-}
-
-/* Mainline's halves of an XRC connection: attributes of the other half are dropped silently. */
-static uint32_t mask_of(uint32_t type, uint32_t mask)
-{
-	if (type == SH_QPT_XRC_INI)
-		return mask & ~(uint32_t)(UV_QP_MAX_DEST_RD_ATOMIC | UV_QP_MIN_RNR_TIMER);
-	if (type == SH_QPT_XRC_TGT)
-		return mask &
-		       ~(uint32_t)(UV_QP_MAX_QP_RD_ATOMIC | UV_QP_RETRY_CNT | UV_QP_RNR_RETRY);
-	return mask;
-}
-
 /* Makes the move to RESET or ERR that a command has promised. */
 static bool qp_settle(struct kernel *k, struct aside *a)
 {
@@ -546,7 +511,8 @@ static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr
 int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest,
 	      const struct uv_qp_dest *alt, const struct uv_modify_attr *a)
 {
-	uint32_t mask = mask_of(qp->type, a->attr_mask);
+	/* Mainline's halves of an XRC connection: attributes of the other half are dropped silently. */
+	uint32_t mask = a->attr_mask & ~sh_qp_foreign_attrs(qp->type);
 	struct sh_qp_attr attr = {
 		.qp_state = a->qp_state,
 		.cur_qp_state = a->cur_qp_state,
@@ -572,10 +538,11 @@ int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest,
 	};
 	int err;
 
-	if (!attributes_ok(c->k, a, mask, dest, alt))
-		return -EINVAL;
 	path_in(&attr.path, dest);
 	path_in(&attr.alt_path, alt);
+	/* A command that is wrong says so at once, even if a client does not let go of the QP's locks. */
+	if (!sh_qp_values_ok(&attr, mask, c->k->cfg.device.ports, port_mtu(c->k)))
+		return -EINVAL;
 	err = device_modify(c, qp, &attr, mask);
 	if (err < 0)
 		return err;
