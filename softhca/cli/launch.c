@@ -2,7 +2,6 @@
 /* Brings an instance up: its place, its daemon, its lease. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +50,8 @@ int prepare_place(char path[PATH_MAX])
 	return err;
 }
 
-/* In the process that becomes the daemon: leaves the caller's session and its terminal. */
-static void become_daemon(const char *dir, const struct run_options *opt, bool leased, int ready)
+/* In the process that becomes the daemon. */
+static void run_daemon(const char *dir, const struct run_options *opt, bool leased, int ready)
 {
 	struct sh_kernel_config cfg = {
 		.dir = dir,
@@ -62,22 +61,10 @@ static void become_daemon(const char *dir, const struct run_options *opt, bool l
 	};
 	const char *copy = getenv("SOFTHCA_QUEUES");
 	const char *loopback = getenv("SOFTHCA_WIRE_LOOPBACK");
-	int null = open("/dev/null", O_RDWR);
-	sigset_t none;
 
 	cfg.copy_queues = copy && !strcmp(copy, "copy");
 	if (loopback && !strcmp(loopback, "1") && !cfg.device.wire.n)
 		cfg.device.loopback = true;
-	setsid();
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-		dup2(null, STDERR_FILENO);
-	}
-	if (chdir("/") < 0)
-		_exit(1);
 	_exit(sh_kernel_main(&cfg, ready));
 }
 
@@ -100,7 +87,7 @@ int launch_daemon(const char *dir, const struct run_options *opt, bool leased)
 		 */
 		pid = fork();
 		if (pid == 0)
-			become_daemon(dir, opt, leased, ready[1]);
+			run_daemon(dir, opt, leased, ready[1]);
 		_exit(pid < 0);
 	}
 	if (pid < 0) {

@@ -54,13 +54,22 @@ static void reserve_descriptors(int any, rlim_t limit)
 		close(fd);
 }
 
+/* Leaves the caller's session, terminal and directory. */
 static void become_daemon(int keep)
 {
+	int null = open("/dev/null", O_RDWR);
 	struct rlimit files;
 	sigset_t all;
 
 	setsid();
 	umask(022);
+	if (chdir("/") < 0)
+		_exit(1);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+	}
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	close_from(3, keep);

@@ -36,8 +36,8 @@ struct sh_kernel_config {
 /*
  * Runs until it is told to stop, the lease is free, or SIGTERM, SIGINT or SIGHUP comes. Writes one
  * struct sh_status (protocol.h) to ready_fd when clients can connect, or when it has failed, and then
- * closes ready_fd. Closes all other descriptors but 0, 1 and 2. Returns the exit status of the
- * process.
+ * closes ready_fd. Leaves the caller's session, terminal and directory: 0, 1 and 2 lead to
+ * /dev/null, and all other descriptors are closed. Returns the exit status of the process.
  */
 int sh_kernel_main(const struct sh_kernel_config *cfg, int ready_fd);
 
