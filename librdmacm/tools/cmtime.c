@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "talk.h"
 
 enum step {
@@ -57,14 +57,6 @@ static long retries = 2, timeout = 2000;
 static struct connection *connections;
 static double totals[STEPS];
 static long pending; /* connections that the present step waits for */
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1e6 + time.tv_nsec / 1e3;
-}
 
 static struct ibv_qp_init_attr smallest(void)
 {
@@ -143,7 +135,7 @@ static int (*const actions[STEPS])(struct connection *) = {
 
 static void finish(struct connection *c, enum step step)
 {
-	c->took[step] = now() - c->started;
+	c->took[step] = clock_us() - c->started;
 	c->done[step] = true;
 }
 
@@ -224,7 +216,7 @@ static int run_step(enum step step)
 {
 	struct rdma_cm_event event;
 	struct connection *c;
-	double start = now();
+	double start = clock_us();
 	int ret;
 
 	printf("%s\n", steps[step].doing);
@@ -233,7 +225,7 @@ static int run_step(enum step step)
 		if (step == DESTROY ? !c->id : c->failed)
 			continue;
 		c->retries = retries;
-		c->started = now();
+		c->started = clock_us();
 		ret = actions[step](c);
 		if (ret < 0)
 			fail(c, step);
@@ -247,7 +239,7 @@ static int run_step(enum step step)
 			return -1;
 		take(event.id->context, step, &event);
 	}
-	totals[step] = now() - start;
+	totals[step] = clock_us() - start;
 	return 0;
 }
 

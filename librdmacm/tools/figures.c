@@ -2,19 +2,10 @@
 /* The lines that tools of rsockets print of their transfers. */
 
 #include <stdio.h>
-#include <time.h>
 
 #include "figures.h"
 
 enum { TEXT = 32 };
-
-double figures_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1e6 + time.tv_nsec / 1e3;
-}
 
 void figures_head(bool iterations)
 {

@@ -13,9 +13,6 @@ struct figures {
 	long iterations; /* of both directions; 0: transfers are of both, and there are no iterations */
 };
 
-/* Microseconds of a clock that never goes back. */
-double figures_now(void);
-
 /* Prints the line above the figures, of tests with iterations or of those without. */
 void figures_head(bool iterations);
 

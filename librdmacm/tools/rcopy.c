@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "stream.h"
 #include "tool.h"
 
@@ -146,9 +147,9 @@ static int client(struct stream *stream, const char *source, const char *destina
 	if (fstat(fd, &stat) || !S_ISREG(stat.st_mode)) {
 		file_fails("cannot copy", source, S_ISREG(stat.st_mode) ? errno : EINVAL);
 	} else if (!stream_connect(stream) && !open_there(stream, destination, stat.st_mode)) {
-		start = figures_now();
+		start = clock_us();
 		ret = write_there(stream, fd, source, stat.st_size);
-		took = figures_now() - start;
+		took = clock_us() - start;
 		if (!ret)
 			ret = close_there(stream, destination);
 		if (!ret)

@@ -24,11 +24,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rdma/rdma_verbs.h>
 
+#include "clock.h"
 #include "tool.h"
 
 /* As many SRQ numbers as the acceptance of a connection has room for. */
@@ -452,14 +452,6 @@ static void keep_receive_qps(bool keep)
 	}
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void run_process(unsigned int me, int domain_file)
 {
 	double begin;
@@ -476,12 +468,12 @@ static void run_process(unsigned int me, int domain_file)
 	fflush(stdout);
 	meet();
 
-	begin = now();
+	begin = clock_us();
 	if (opt.server)
 		play_client();
 	else
 		play_server();
-	node->seconds[me] = now() - begin;
+	node->seconds[me] = (clock_us() - begin) / 1e6;
 	meet();
 
 	/* A call waits until the peer has ended that connection, too: both begin with the same one. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "stream.h"
 #include "tool.h"
 
@@ -68,7 +69,7 @@ static int receive_turn(struct stream *stream, const struct figures *test, const
 {
 	const char *last = buf + test->size - 1;
 	/* A second more for each MiB: nothing else tells that a write of a turn has come. */
-	double end = figures_now() +
+	double end = clock_us() +
 		     (STREAM_PATIENCE + (double)test->size * test->transfers / (1 << 20)) * 1e6;
 	int looks = 0;
 
@@ -80,7 +81,7 @@ static int receive_turn(struct stream *stream, const struct figures *test, const
 		sched_yield();
 		if (peer_lives(stream, last, turn))
 			return -1;
-		if (figures_now() > end)
+		if (clock_us() > end)
 			return stream_idle(stream);
 	}
 	return stream->verify ? stream_check(&stream->received, buf, test->size - 1) : 0;

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "stream.h"
 
 enum { SYNC = 16 };
@@ -60,8 +61,8 @@ int stream_again(struct stream *stream, short events, const char *call)
 		return ret ? 0 : stream_idle(stream);
 	}
 	if (!stream->idle_since)
-		stream->idle_since = figures_now();
-	return figures_now() - stream->idle_since < STREAM_PATIENCE * 1e6 ? 0 : stream_idle(stream);
+		stream->idle_since = clock_us();
+	return clock_us() - stream->idle_since < STREAM_PATIENCE * 1e6 ? 0 : stream_idle(stream);
 }
 
 int stream_idle(const struct stream *stream)
@@ -390,10 +391,10 @@ static int measure(struct stream *stream, const struct figures *test)
 			test->size);
 		return -1;
 	}
-	start = figures_now();
+	start = clock_us();
 	ret = stream->run(stream, test, buf);
 	if (!ret)
-		figures_print(test, figures_now() - start);
+		figures_print(test, clock_us() - start);
 	free(buf);
 	return ret;
 }

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "stream.h"
 #include "tool.h"
 
@@ -79,7 +80,7 @@ static int answer(struct stream *stream, const struct header *sent, int wait_ms,
 /* Sends until there is an answer, for ten seconds. */
 static int ask(struct stream *stream, union datagram *datagram, size_t size, int wait_ms)
 {
-	double end = figures_now() + 10e6;
+	double end = clock_us() + 10e6;
 	union datagram got;
 	int ret;
 
@@ -93,7 +94,7 @@ static int ask(struct stream *stream, union datagram *datagram, size_t size, int
 			datagram->header.count = got.header.count;
 			return 0;
 		}
-	} while (figures_now() < end);
+	} while (clock_us() < end);
 	fflush(stdout);
 	fprintf(stderr, "udpong: no answer from %s, port %s: is a server running there?\n",
 		stream->server, stream->port);
@@ -124,7 +125,7 @@ static int run(struct stream *stream, const struct figures *test, char *buf)
 
 	if (control(stream, START, number, 1000, NULL))
 		return -1;
-	start = figures_now();
+	start = clock_us();
 	for (i = 0; i < test->transfers; i++) {
 		datagram->header = (struct header){.what = stream->echo ? ECHO : DATA,
 						   .number = stream->echo ? ++number : number};
@@ -136,7 +137,7 @@ static int run(struct stream *stream, const struct figures *test, char *buf)
 		return -1;
 	got.transfers = stream->echo ? 2 * test->transfers : (long)count;
 	if (got.transfers)
-		figures_print(&got, figures_now() - start);
+		figures_print(&got, clock_us() - start);
 	else
 		printf("%-10sno datagram has arrived\n", test->name);
 	return 0;
