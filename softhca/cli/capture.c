@@ -13,9 +13,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "softhca/host/process.h"
 #include "pcapng.h"
 #include "softhca.h"
 #include "tapped.h"
@@ -43,19 +43,11 @@ struct capture {
 
 static volatile sig_atomic_t stopped;
 
-static uint64_t clock_of(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* The first signal ends the capture, the next one the process: its output may never take the rest. */
 static void on_stop(int sig)
 {
 	static uint64_t first;
-	uint64_t now = clock_of(CLOCK_MONOTONIC);
+	uint64_t now = sh_now();
 
 	if (!stopped) {
 		stopped = 1;
@@ -259,7 +251,7 @@ static void take_late(struct capture *c)
 /* Takes what is there, up to a bound. Returns how many packets there were. */
 static unsigned int take(struct capture *c, uint64_t patience)
 {
-	uint64_t now = clock_of(CLOCK_MONOTONIC);
+	uint64_t now = sh_now();
 	unsigned int n = 0;
 
 	while (n < BATCH && !over(c) &&
@@ -317,8 +309,8 @@ static void report(struct capture *c, uint64_t lost)
 	uint64_t damaged = c->damaged + c->reader.damaged;
 
 	if (!c->lines && !c->err)
-		c->err = pcapng_end(c->out, c->began, clock_of(CLOCK_REALTIME),
-				    c->seen + lost + damaged, lost + damaged);
+		c->err = pcapng_end(c->out, c->began, sh_since_1970(), c->seen + lost + damaged,
+				    lost + damaged);
 	flush(c);
 	complain("%" PRIu64 " packet%s captured, %" PRIu64 " lost%s", c->seen,
 		 c->seen == 1 ? "" : "s", lost,
@@ -356,8 +348,8 @@ static int run(struct capture *c, const struct options *o, int control)
 		complain("cannot map the packets: %s", strerror(-err));
 		return EXIT_SELF;
 	}
-	c->began = clock_of(CLOCK_REALTIME);
-	c->realtime = c->began - clock_of(CLOCK_MONOTONIC);
+	c->began = sh_since_1970();
+	c->realtime = c->began - sh_now();
 	if (!c->lines)
 		c->err = pcapng_begin(c->out, "softhca, a software ConnectX", c->wire.n != 0);
 	flush(c);

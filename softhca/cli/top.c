@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "softhca.h"
+#include "softhca/host/process.h"
 #include "top.h"
 
 struct options {
@@ -23,10 +24,7 @@ struct options {
 
 double top_seconds(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return (double)sh_now() / 1e9;
 }
 
 static const char *instance;

@@ -225,16 +225,14 @@ static void *follow(void *arg)
 {
 	struct trace *t = arg;
 	struct timespec until;
+	uint64_t next;
 	bool over;
 
 	do {
 		look(t, false);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += LOOK_NS;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
+		next = sh_now() + LOOK_NS;
+		until.tv_sec = (time_t)(next / 1000000000);
+		until.tv_nsec = (long)(next % 1000000000);
 		pthread_mutex_lock(&t->lock);
 		while (!t->over && pthread_cond_timedwait(&t->wake, &t->lock, &until) != ETIMEDOUT)
 			;
@@ -423,7 +421,6 @@ static void free_trace(struct trace *t)
 struct trace *trace_begin(const struct run_options *opt, const char *dir)
 {
 	struct trace *t = calloc(1, sizeof(*t));
-	struct timespec now;
 	int err;
 
 	if (!t) {
@@ -447,9 +444,9 @@ struct trace *trace_begin(const struct run_options *opt, const char *dir)
 	/* If this command is killed, it has written whole lines. */
 	if (t->out != stderr)
 		setvbuf(t->out, NULL, _IOLBF, 65536);
-	clock_gettime(CLOCK_REALTIME, &now);
+	t->realtime = sh_since_1970();
 	t->began = sh_now();
-	t->realtime = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - t->began;
+	t->realtime -= t->began;
 	/* Without packets the time line has the verbs. */
 	if (t->json)
 		t->packets = trace_packets_begin(dir);

@@ -47,12 +47,22 @@ static void find_clock(void)
 	}
 }
 
-uint64_t sh_now(void)
+static uint64_t clock_of(clockid_t id)
 {
 	struct timespec ts = {0};
 
-	__atomic_load_n(&read_clock, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, &ts);
+	__atomic_load_n(&read_clock, __ATOMIC_RELAXED)(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t sh_now(void)
+{
+	return clock_of(CLOCK_MONOTONIC);
+}
+
+uint64_t sh_since_1970(void)
+{
+	return clock_of(CLOCK_REALTIME);
 }
 
 static uint64_t host_now(void *host)

@@ -30,6 +30,8 @@ void sh_process_prepare(void);
 
 /* CLOCK_MONOTONIC in ns, as the kernel has it: a program may have a clock_gettime() of its own. */
 uint64_t sh_now(void);
+/* CLOCK_REALTIME likewise. */
+uint64_t sh_since_1970(void);
 
 /*
  * Starts the helper thread unless it runs. Returns 0 or -EAGAIN. Otherwise the first deferred call

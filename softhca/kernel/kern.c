@@ -167,6 +167,7 @@ static int make_memory(struct kernel *k)
 	base = sh_memory_map(k->memfd, k->mem_size, sh_instance_tables(&k->cfg.device), &err);
 	if (!base)
 		return err;
+	k->cfg.device.fault_seed = (uint32_t)sh_now();
 	err = sh_instance_init(base, k->memfd, &k->cfg.device);
 	if (!err)
 		err = sh_dev_attach(&k->dev, base, k->mem_size);

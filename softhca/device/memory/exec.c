@@ -24,27 +24,23 @@
 
 #if __GLIBC_PREREQ(2, 30)
 #define LOOK_CLOCK CLOCK_MONOTONIC
-
-static uint64_t look_clock(const struct sh_dev *dev)
-{
-	return dev->ops->now(dev->host);
-}
 #else
 /*
  * The only clock that a sleeper for a mutex could name. While it is set back, sleepers look later.
  */
 #define LOOK_CLOCK				     CLOCK_REALTIME
 #define pthread_mutex_clocklock(mutex, clock, until) pthread_mutex_timedlock(mutex, until)
+#endif
 
 static uint64_t look_clock(const struct sh_dev *dev)
 {
 	struct timespec now = {0};
 
-	(void)dev;
+	if (LOOK_CLOCK == CLOCK_MONOTONIC)
+		return dev->ops->now(dev->host);
 	syscall(SYS_clock_gettime, LOOK_CLOCK, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
-#endif
 
 /* Doorbells that did not fit; a function to call when this thread is outside. */
 enum missed { MISSED_RINGS = 1, MISSED_CALL = 2 };

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exec.h"
 #include "fault_rule.h"
@@ -239,7 +238,6 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 {
 	struct sh_instance *inst = base;
 	uint64_t hcas = (uint64_t)cfg->hosts * cfg->hcas_per_host;
-	struct timespec now;
 	uint32_t i;
 	int err;
 
@@ -281,7 +279,6 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 		inst->wire.leads = UINT16_MAX - 1; /* but for the permissive LID */
 	}
 	inst->faults.active = cfg->loopback ? SH_ACTIVE_LOOPBACK : 0;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (i = 0; i < SH_FAULT_KINDS; i++) {
 		const struct sh_fault_scope whole = {i, SH_FAULT_ANY, SH_FAULT_ANY, SH_FAULT_ANY};
 
@@ -289,7 +286,7 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 		inst->faults.rule[i].delay_ns = i == SH_FAULT_REORDER ? 1000000
 						: i == SH_FAULT_LIMIT ? 20000000
 								      : 100000;
-		inst->faults.rule[i].seed = (uint32_t)now.tv_nsec | 1;
+		inst->faults.rule[i].seed = cfg->fault_seed | 1;
 	}
 
 	sh_lock_init(&inst->recovery);

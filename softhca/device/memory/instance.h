@@ -27,6 +27,7 @@ struct sh_config {
 	uint64_t pool_size;   /* for queues; 0 = the default */
 	uint64_t shared_size; /* for registered memory; 0 = the default */
 	bool loopback;	      /* each packet goes as the bytes of one (transport/loop.h) */
+	uint32_t fault_seed;  /* of the choices of faults, until a rule names another one */
 	struct sh_wire_config wire;
 };
 uint64_t sh_instance_size(const struct sh_config *cfg);
