@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: scripts/test runs the tier that it is told, says what ends, what was skipped and what took long, counts each
-# test once, and fails where one failed, was skipped, or none ran; scripts/install-packages says what it will install, and how
+# Description: scripts/test runs the tier that it is told, says what ends, what was skipped and what took long, builds as
+# scripts/quickstart does, counts each test once, and fails where one failed, was skipped, or none ran; scripts/install-packages says what it will install, and how
 # much that is, and what is missing where it cannot; autogen.sh names the tool that it lacks;
 # scripts/build refuses a tree that is configured in place, says how to call it, and
 # finishes what an interrupted one began. All on made-up trees and a made-up apt-get.
@@ -11,9 +11,9 @@ unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL TIER BUILD TESTS_ENVIRONMENT
 
 tree=$tmp/tree
 mkdir -p "$tree/scripts" "$tree/build/tests/one" "$tree/build/tests/two" "$tree/build/full-other/tests" "$tmp/bin"
-cp "$top_srcdir/scripts/test" "$tree/scripts/"
+cp "$top_srcdir"/scripts/{test,quickstart} "$tree/scripts/"
 printf '#!/bin/sh\necho "$@" >>%s/installed\n' "$tmp" >"$tree/scripts/install-packages"
-printf '#!/bin/sh\n:\n' >"$tree/scripts/build"
+printf '#!/bin/sh\n[ "$1" != --install ] || shift\nprintf "%%s\\n" "$@" >%s/built\n' "$tmp" >"$tree/scripts/build"
 printf '#!/bin/sh\necho "foreign $*" >>%s/installed\n' "$tmp" >"$tree/scripts/foreign-libraries"
 chmod +x "$tree"/scripts/*
 # As automake's: a program's results are in PROGRAM.trs, and the driver adds an ERROR to those that fail.
@@ -90,6 +90,15 @@ all_pass() {
 	has '^The slowest, in seconds:$' && has '^  [1-9][0-9]* build/tests/one/good$'
 }
 ok "what passes, a line for each program as it ends, and its time" all_pass
+# With other arguments scripts/build would build all again: but for -Werror, which it knows.
+one_build() {
+	mkdir -p "$tree/build/prefix/bin" && printf '#!/bin/sh\n' >"$tree/build/prefix/bin/softhca" &&
+		chmod +x "$tree/build/prefix/bin/softhca" && "$tree/scripts/quickstart" >"$tmp/out" 2>&1 || { cat "$tmp/out"; return 1; }
+	sed 's/ -Werror$//' "$tmp/built" >"$tmp/built.quickstart"
+	tests 0 "6 passed, 0 failed, 0 skipped" quick && sed 's/ -Werror$//' "$tmp/built" | diff "$tmp/built.quickstart" - &&
+		grep -q '^CFLAGS=' "$tmp/built.quickstart"
+}
+ok "what scripts/quickstart has built, the quick tier goes on with" one_build
 quick() {
 	rm -f "$tmp/installed"
 	tests 0 "6 passed, 0 failed, 0 skipped" && tier quick && [ "$(cat "$tmp/installed")" = test ]
