@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: scripts/test runs the tier that it is told, says what ends, what was skipped and what took long, builds as
-# scripts/quickstart does, counts each test once, and fails where one failed, was skipped, or none ran; scripts/install-packages says what it will install, and how
-# much that is, and what is missing where it cannot; autogen.sh names the tool that it lacks;
+# scripts/quickstart does, counts each test once, and fails where one failed, was skipped, or none ran;
+# scripts/install-packages says what it will install, and how much that is, and what is missing where it cannot; autogen.sh
+# names the tool that it lacks;
 # scripts/build refuses a tree that is configured in place, says how to call it, and
 # finishes what an interrupted one began. All on made-up trees and a made-up apt-get.
 . "$srcdir/../system/lib.sh" || exit 1
@@ -87,18 +88,32 @@ dirs="one two" more=
 all_pass() {
 	tests 0 "6 passed, 0 failed, 0 skipped" quick && tier quick && has '^Testing, tier quick, 2 programs' &&
 	has '^1 of 2, [0-9]* s: build/tests/one/good: 3 passed$' && has '^2 of 2, [0-9]* s: build/tests/two/other: 3 passed$' &&
-	has '^The slowest, in seconds:$' && has '^  [1-9][0-9]* build/tests/one/good$'
+	has '^The slowest, in seconds:$' && has '^  [1-9][0-9]* build/tests/one/good$' && has '^The whole took 0:[0-9][0-9] after installation$' &&
+	! grep 'longer than' "$tmp/out"
 }
 ok "what passes, a line for each program as it ends, and its time" all_pass
-# With other arguments scripts/build would build all again: but for -Werror, which it knows.
+# The quick tier has just called scripts/build. With other arguments that would build all again: but for -Werror, which it knows.
 one_build() {
+	sed 's/ -Werror$//' "$tmp/built" >"$tmp/built.test" && rm "$tmp/built"
 	mkdir -p "$tree/build/prefix/bin" && printf '#!/bin/sh\n' >"$tree/build/prefix/bin/softhca" &&
 		chmod +x "$tree/build/prefix/bin/softhca" && "$tree/scripts/quickstart" >"$tmp/out" 2>&1 || { cat "$tmp/out"; return 1; }
-	sed 's/ -Werror$//' "$tmp/built" >"$tmp/built.quickstart"
-	tests 0 "6 passed, 0 failed, 0 skipped" quick && sed 's/ -Werror$//' "$tmp/built" | diff "$tmp/built.quickstart" - &&
-		grep -q '^CFLAGS=' "$tmp/built.quickstart"
+	sed 's/ -Werror$//' "$tmp/built" | diff - "$tmp/built.test" && grep '^CFLAGS=' "$tmp/built.test"
 }
 ok "what scripts/quickstart has built, the quick tier goes on with" one_build
+# From the second time that it is asked, the clock of these is a number of seconds ahead.
+mkdir "$tmp/late"
+printf '#!/bin/sh\nnow=$(PATH=%s exec date "$@")\n[ ! -e %s/asked-date ] || now=$((now + LATE))\n: >%s/asked-date\necho "$now"\n' \
+	"$PATH" "$tmp" "$tmp" >"$tmp/late/date"
+chmod +x "$tmp/late/date"
+late() {
+	rm -f "$tmp/asked-date"
+	LATE=$1 PATH=$tmp/late:$PATH tests 0 "6 passed, 0 failed, 0 skipped" "$2" || return 1
+}
+too_long() {
+	late 400 quick && has '^The whole took [67]:[0-9][0-9] after' && has '^That is longer than the 6 minutes that tier quick may take' || return 1
+	late 3000 full && has '^The whole took 50:[0-9][0-9] after' && has '^That is longer than the 45 minutes that tier full may take'
+}
+ok "it says how long the whole took, and where that was too long, without failing" too_long
 quick() {
 	rm -f "$tmp/installed"
 	tests 0 "6 passed, 0 failed, 0 skipped" && tier quick && [ "$(cat "$tmp/installed")" = test ]
@@ -184,7 +199,7 @@ terminal() {
 	folders
 	SHOWN=$tmp/out DIRS=$dirs MORE=$more script -qefc "'$tree/scripts/test' quick" /dev/null >"$tmp/out" 2>&1 </dev/null
 	tr '\r' '\n' <"$tmp/out" | grep -q "$(printf '\033')\[K[0-9] of 4, 0:[0-9][0-9]: build/tests/one/good" &&
-		has 'build/tests/one/bad: 1 passed, 1 failed' && ! grep -q 'good: 3 passed' "$tmp/out" || { cat "$tmp/out"; return 1; }
+		has 'build/tests/one/bad: 1 passed, 1 failed' && has '^The whole took [0-9]*:[0-9][0-9] after' && ! grep -q 'good: 3 passed' "$tmp/out" || { cat "$tmp/out"; return 1; }
 }
 if script -qefc true /dev/null >/dev/null 2>&1 </dev/null; then
 	ok "on a terminal it says how many of how many, since when, and what runs" terminal
