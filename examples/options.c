@@ -18,8 +18,8 @@
 
 enum unit { FLAG, NUMBER, STRING };
 
-/* In the order of the help text. LETTER is 0 for options without one. PP_CLIENTS and PP_CHK have
- * the same letter, as have PP_ITERS and PP_NUM_TESTS: no tool has both. */
+/* In the order of the help text. LETTER is 0 for options without one: see letter_of(). PP_ITERS and PP_NUM_TESTS have
+ * the same letter: no tool has both. */
 static const struct {
 	const char *name;
 	const char *arg;
@@ -69,6 +69,12 @@ static const struct {
 	(PP_BIT(PP_ODP) | PP_BIT(PP_IODP) | PP_BIT(PP_PREFETCH) | PP_BIT(PP_TS) | PP_BIT(PP_DM) |  \
 	 PP_BIT(PP_NEW_SEND))
 
+/* -c has always been the number of clients where there is one, and --chk elsewhere. */
+static char letter_of(enum pp_opt o, unsigned int known)
+{
+	return o == PP_CHK && known & PP_BIT(PP_CLIENTS) ? 0 : table[o].letter;
+}
+
 static int mtu_bytes(enum ibv_mtu mtu)
 {
 	return 128 << mtu;
@@ -113,13 +119,13 @@ static void usage(const char *prog, unsigned int known, const struct pp_options 
 	printf("  %s            start a server and wait for connection\n", prog);
 	printf("  %s <host>     connect to server at <host>\n\nOptions:\n", prog);
 	for (int o = 0; o < PP_OPT_COUNT; o++) {
-		char left[40];
+		char left[40], letter = letter_of(o, known);
 		int n = 0;
 
 		if (!(known & ~DECLINED & PP_BIT(o)))
 			continue;
-		n += table[o].letter ? snprintf(left, sizeof left, "-%c, ", table[o].letter)
-				     : snprintf(left, sizeof left, "    ");
+		n += letter ? snprintf(left, sizeof left, "-%c, ", letter)
+			    : snprintf(left, sizeof left, "    ");
 		n += snprintf(left + n, sizeof left - n, "--%s", table[o].name);
 		if (table[o].arg)
 			snprintf(left + n, sizeof left - n, "=<%s>", table[o].arg);
@@ -241,15 +247,17 @@ void pp_parse(int argc, char **argv, unsigned int known, struct pp_options *opt)
 	int nl = 0, ns = 0, c;
 
 	for (int o = 0; o < PP_OPT_COUNT; o++) {
+		char letter = letter_of(o, known);
+
 		if (!(known & PP_BIT(o)))
 			continue;
 		longs[nl++] = (struct option){table[o].name,
 					      table[o].arg ? required_argument : no_argument, NULL,
 					      256 + o};
-		if (!table[o].letter)
+		if (!letter)
 			continue;
-		by_letter[(int)table[o].letter] = o;
-		shorts[ns++] = table[o].letter;
+		by_letter[(int)letter] = o;
+		shorts[ns++] = letter;
 		if (table[o].arg)
 			shorts[ns++] = ':';
 	}

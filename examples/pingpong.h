@@ -76,8 +76,8 @@ enum pp_opt {
 /* Options of all tools that exchange messages. */
 #define PP_COMMON                                                                                  \
 	(PP_BIT(PP_PORT) | PP_BIT(PP_IB_DEV) | PP_BIT(PP_IB_PORT) | PP_BIT(PP_SIZE) |              \
-	 PP_BIT(PP_SL) | PP_BIT(PP_EVENTS) | PP_BIT(PP_GID_IDX) | PP_BIT(PP_VERIFY) |              \
-	 PP_BIT(PP_TIMEOUT) | PP_BIT(PP_HELP) | PP_BIT(PP_VERSION))
+	 PP_BIT(PP_SL) | PP_BIT(PP_EVENTS) | PP_BIT(PP_GID_IDX) | PP_BIT(PP_CHK) |                 \
+	 PP_BIT(PP_VERIFY) | PP_BIT(PP_TIMEOUT) | PP_BIT(PP_HELP) | PP_BIT(PP_VERSION))
 
 struct pp_options {
 	const char *server; /* NULL: run as server */

@@ -15,8 +15,8 @@ int main(int argc, char **argv)
 
 	pp_parse(argc, argv,
 		 PP_COMMON | PP_BIT(PP_MTU) | PP_BIT(PP_RX_DEPTH) | PP_BIT(PP_ITERS) |
-			 PP_BIT(PP_CHK) | PP_BIT(PP_ODP) | PP_BIT(PP_IODP) | PP_BIT(PP_PREFETCH) |
-			 PP_BIT(PP_TS) | PP_BIT(PP_DM) | PP_BIT(PP_NEW_SEND),
+			 PP_BIT(PP_ODP) | PP_BIT(PP_IODP) | PP_BIT(PP_PREFETCH) | PP_BIT(PP_TS) |
+			 PP_BIT(PP_DM) | PP_BIT(PP_NEW_SEND),
 		 &opt);
 	return pp_run_pair(&kind, &opt);
 }

@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 
 	pp_parse(argc, argv,
 		 PP_COMMON | PP_BIT(PP_MTU) | PP_BIT(PP_NUM_QP) | PP_BIT(PP_RX_DEPTH) |
-			 PP_BIT(PP_ITERS) | PP_BIT(PP_CHK) | PP_BIT(PP_ODP),
+			 PP_BIT(PP_ITERS) | PP_BIT(PP_ODP),
 		 &opt);
 	return pp_run_pair(&kind, &opt);
 }

@@ -34,9 +34,7 @@ int main(int argc, char **argv)
 					    .connect = connect_uc};
 	struct pp_options opt = PP_DEFAULTS;
 
-	pp_parse(argc, argv,
-		 PP_COMMON | PP_BIT(PP_MTU) | PP_BIT(PP_RX_DEPTH) | PP_BIT(PP_ITERS) |
-			 PP_BIT(PP_CHK),
+	pp_parse(argc, argv, PP_COMMON | PP_BIT(PP_MTU) | PP_BIT(PP_RX_DEPTH) | PP_BIT(PP_ITERS),
 		 &opt);
 	return pp_run_pair(&kind, &opt);
 }

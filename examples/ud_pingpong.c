@@ -49,7 +49,6 @@ int main(int argc, char **argv)
 	struct pp_options opt = PP_DEFAULTS;
 
 	opt.size = 2048;
-	pp_parse(argc, argv, PP_COMMON | PP_BIT(PP_RX_DEPTH) | PP_BIT(PP_ITERS) | PP_BIT(PP_CHK),
-		 &opt);
+	pp_parse(argc, argv, PP_COMMON | PP_BIT(PP_RX_DEPTH) | PP_BIT(PP_ITERS), &opt);
 	return pp_run_pair(&kind, &opt);
 }
