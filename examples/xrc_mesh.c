@@ -15,6 +15,10 @@
  *
  * One process per node forks the ranks before any verb. On node 0 it also serves the exchange of
  * numbers over TCP, which a real MPI library leaves to its launcher.
+ *
+ *	cc -o xrc_mesh xrc_mesh.c $(pkg-config --cflags --libs libibverbs)
+ *
+ * builds it (libibverbs-xrc with the Debian packages); docs/hosts.md says how to run it.
  */
 #include <arpa/inet.h>
 #include <errno.h>

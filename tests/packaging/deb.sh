@@ -40,6 +40,8 @@ unpack() {
 # tests/man/links.sh looks at the links, in the files as they are in the tree.
 plain() { ! find "$work/root/usr/share/doc" -name '*.md.*' -o -name '*.json.*' -o -name '*.svg.*' | grep .; }
 
+example() { cmp "$work/root/usr/share/doc/libibverbs-xrc-dev/examples/xrc_mesh.c" "$top_srcdir/examples/xrc_mesh.c"; }
+
 lib=/usr/lib/$triplet
 contents() {
 	same "$lib/xrc-verbs/libibverbs.so.1
@@ -131,6 +133,7 @@ ok "they unpack" unpack
 ok "their files are these" contents
 ok "those of librdmacm are its library, headers, tools and pages" rdmacm_contents
 ok "documents have the names that links have" plain
+ok "the example is a source as in the tree" example
 ok "no file is one of rdma-core's" beside
 ok "the symbols file has what the library exports" symbols libibverbs "$top_srcdir/tests/abi/libibverbs.symbols"
 ok "that of librdmacm too" symbols librdmacm "$top_srcdir/librdmacm/tests/librdmacm.symbols"

@@ -39,6 +39,7 @@ lib/softhca/libsofthca-shim.so
 lib/softhca/libsofthca-trace.la
 lib/softhca/libsofthca-trace.so
 share/bash-completion/completions/softhca
+share/doc/libibverbs/examples/xrc_mesh.c
 share/softhca/mpi_verify.c
 share/softhca/softhca-show.schema.json
 share/softhca/xrc.lua

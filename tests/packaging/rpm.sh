@@ -48,6 +48,8 @@ holds() {
 	same "$2" "$work/list"
 }
 
+example() { rpm -qlp "$top"/RPMS/*/libibverbs-devel-[0-9]*.rpm | grep '/doc/libibverbs-devel[^/]*/xrc_mesh\.c$'; }
+
 tools="asyncwatch devices devinfo rc_pingpong srq_pingpong uc_pingpong ud_pingpong xsrq_pingpong"
 # What building takes without softhca, and that no package is made of it.
 without_softhca() {
@@ -69,6 +71,7 @@ $lib/libibverbs.so.1.0.0
 ok "libibverbs-devel" holds libibverbs-devel "$lib/libibverbs.so
 $lib/pkgconfig/libibverbs.pc
 $(printf '/usr/include/infiniband/%s.h\n' arch driver kern-abi marshall opcode sa-kern-abi sa verbs)"
+ok "libibverbs-devel has the example" example
 ok "libibverbs-devel-static" holds libibverbs-devel-static "$lib/libibverbs.a"
 ok "libibverbs-utils" holds libibverbs-utils "$(for tool in $tools; do
 	echo "/usr/bin/ibv_$tool"; echo "/usr/share/man/man1/ibv_$tool.1"; done)"
