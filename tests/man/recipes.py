@@ -45,6 +45,9 @@ def runs(text):
 ci, containerfile, directory, *workflows = sys.argv[1:]
 github, gitlab = [yaml.safe_load(text) for text in blocks(ci, "yaml")]
 github_steps = steps(github, "the recipe for GitHub")
+# What a reader has to set has a place in the recipe.
+named = set(re.findall(r"\bVERBS_[A-Z]+", "\n".join(github_steps)))
+assert named and named == set(github.get("env", {})), f"GitHub's recipe uses {named}, and has in env {github.get('env')}"
 # GitHub gives each step a shell of its own, in the directory of the project.
 write("github.sh", [f"(\n{step}\n)" for step in github_steps])
 job = gitlab["test"]

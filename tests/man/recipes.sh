@@ -33,6 +33,17 @@ called() {
 }
 ok "the scripts and options that they name are there" called
 
+# What a change may break is tried before anything is published: the tests, the packages, and what is installed of them.
+tries() {
+	for what in '^\.ci/run$' 'make -C build check-packages$' 'debian/tests/control' 'docker build'; do
+		grep -q -- "$what" "$tmp"/recipes/workflow-*.sh || { echo "no step has $what"; return 1; }
+	done
+}
+# Tarballs have no workflow.
+if [ -n "$workflows" ]; then
+	ok "the workflow runs the tests, those of the packages too" tries
+fi
+
 # The recipes' own library is for the program alone: in the environment of a step it would be for all.
 alone() { ! grep -n '^[^#]*LD_LIBRARY_PATH=' "$tmp/recipes/github.sh" "$tmp/recipes/gitlab.sh"; }
 ok "no step sets LD_LIBRARY_PATH for all that it runs" alone

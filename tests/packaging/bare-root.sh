@@ -33,8 +33,8 @@ make_root() {
 
 # Those that deb.sh kept, if it did.
 build_debs() {
-	if [ -n "${KEEP_DEBS:-}" ] && ls "$KEEP_DEBS"/*.deb >/dev/null 2>&1; then
-		cp "$KEEP_DEBS"/*.deb "$root/debs/"
+	if [ -n "${KEEP_PACKAGES:-}" ] && ls "$KEEP_PACKAGES"/*.deb >/dev/null 2>&1; then
+		cp "$KEEP_PACKAGES"/*.deb "$root/debs/"
 		return
 	fi
 	tarball libibverbs && cd "$work" && tar -xzf libibverbs-"$VERSION".tar.gz && cd libibverbs-"$VERSION" &&

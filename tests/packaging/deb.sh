@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: the Debian packages build from the tarball; lintian finds no error; no file of theirs is one of rdma-core's.
-# KEEP_DEBS, when set, is a directory to copy them to.
+# KEEP_PACKAGES, when set, is a directory to copy them to.
 . "$top_srcdir/tests/packaging/lib.sh" || exit 1
 needs dpkg-buildpackage dh lintian
 
-[ -z "${KEEP_DEBS:-}" ] || rm -f "$KEEP_DEBS"/*.deb
+[ -z "${KEEP_PACKAGES:-}" ] || rm -f "$KEEP_PACKAGES"/*.deb
 
 packages="ibverbs-xrc-utils libibverbs-xrc-dev libibverbs-xrc1 libmlx4-xrc-dev libmlx4-xrc1 librdmacm-xrc-dev librdmacm-xrc1
 	rdmacm-xrc-utils softhca"
@@ -138,7 +138,7 @@ ok "no file is one of rdma-core's" beside
 ok "the symbols file has what the library exports" symbols libibverbs "$top_srcdir/tests/abi/libibverbs.symbols"
 ok "that of librdmacm too" symbols librdmacm "$top_srcdir/librdmacm/tests/librdmacm.symbols"
 ok "packages depend on each other, and on none of rdma-core's" dependencies
-if [ "$failures" -eq 0 ] && [ -n "${KEEP_DEBS:-}" ]; then
-	mkdir -p "$KEEP_DEBS" && for package in $packages; do cp "$work/$package"_*.deb "$KEEP_DEBS"; done
+if [ "$failures" -eq 0 ] && [ -n "${KEEP_PACKAGES:-}" ]; then
+	mkdir -p "$KEEP_PACKAGES" && for package in $packages; do cp "$work/$package"_*.deb "$KEEP_PACKAGES"; done
 fi
 finish

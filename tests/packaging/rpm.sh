@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: the RPMs build from the three tarballs with the specs that are in them, libmlx4's and librdmacm's against what
-# libibverbs's hold, and their files are these.
+# libibverbs's hold, and their files are these. KEEP_PACKAGES, when set, is a directory to copy them to.
 . "$top_srcdir/tests/packaging/lib.sh" || exit 1
 needs rpmbuild rpm2cpio cpio
+
+[ -z "${KEEP_PACKAGES:-}" ] || rm -f "$KEEP_PACKAGES"/*.rpm
 
 top=$work/rpmbuild
 lib=$(rpm --define '_topdir /' -E '%{_libdir}')
@@ -102,4 +104,7 @@ $(rdmacm_headers | sed 's|^|/usr/include/|')
 $(for section in 3 7; do rdmacm_pages "$section" | sed "s|^|/usr/share/man/man$section/|"; done)"
 ok "librdmacm-utils" holds librdmacm-utils "$(rdmacm_tools | sed 's|^|/usr/bin/|')
 $(rdmacm_pages 1 | sed 's|^|/usr/share/man/man1/|')"
+if [ "$failures" -eq 0 ] && [ -n "${KEEP_PACKAGES:-}" ]; then
+	mkdir -p "$KEEP_PACKAGES" && find "$top/RPMS" -name '*.rpm' ! -name '*-debug*' -exec cp {} "$KEEP_PACKAGES" \;
+fi
 finish
