@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: scripts/style finds nothing in the tree, with what takes seconds; and each of its checks fails for a fault
-# of its kind in a made-up tree, and for a tool that is missing.
+# of its kind in a made-up tree, and for a tool that is missing. The commits that only format are those of this history.
 . "$srcdir/../system/lib.sh" || exit 1
 # With what the scripts source, shellcheck computes for a minute.
 shellcheck=scripts
@@ -19,6 +19,17 @@ done
 for check in format $shellcheck sparse spelling; do
 	ok "$check" timeout 280 "$top_srcdir/scripts/style" "$top_builddir" "$check"
 done
+# Where there is the whole history, the names that git blame is to pass over are in it: with one that is not, it fails. A copy whose
+# history begins later has none of them.
+passed_over() {
+	[ "$(git -C "$top_srcdir" rev-parse --is-shallow-repository)" = false ] || return 0
+	grep -v '^#' "$top_srcdir/.git-blame-ignore-revs" >"$tmp/revisions" || return 1
+	git -C "$top_srcdir" cat-file -e "$(head -n 1 "$tmp/revisions")" 2>/dev/null || return 0
+	while read -r commit; do
+		git -C "$top_srcdir" merge-base --is-ancestor "$commit" HEAD || { echo "$commit is not in this history"; return 1; }
+	done <"$tmp/revisions"
+}
+ok "the commits that git blame passes over are there" passed_over
 
 tree=$tmp/tree
 mkdir -p "$tree/scripts" "$tree/softhca/device" "$tree/build" "$tree/bin"
