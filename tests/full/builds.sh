@@ -45,7 +45,17 @@ build() {
 	[ "$failures" -ne 0 ] || rm -rf "${dir:?}/$label"
 }
 
-for compiler in gcc-11 clang-13 clang-19; do
+# Of gcc-12-lto, the compiler; of few and all, each that they use.
+demanded() {
+	for word in $BUILDS; do
+		case $word in
+		few) echo gcc-11 clang-13 ;;
+		all) echo gcc-11 gcc-12 clang-13 clang-19 ;;
+		*)	echo "${word%-*}" ;;
+		esac
+	done
+}
+for compiler in $(demanded); do
 	if ! command -v "$compiler" >/dev/null; then
 		echo "1..0 # SKIP no $compiler: Debian package $compiler (scripts/install-packages full installs it)"
 		exit 77
