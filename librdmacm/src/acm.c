@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Asks ibacm, a service of the machine that knows paths. Where it listens stands in its file; if it
- * is not there, does not answer in time or does not know, the library goes on without it. A
- * question is a connection of its own, so no thread waits for another one's.
+ * Asks ibacm, a service of the machine that knows paths. A file of ibacm's says where it listens.
+ * If ibacm is not there, does not answer in time or does not know the path, the library goes on
+ * without it. Each question has a connection of its own, so no thread waits for another one's.
  *
  * A message is a head and up to 8 elements. Numbers are in host order; addresses and paths are in
  * network order.

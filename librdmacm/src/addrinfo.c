@@ -194,7 +194,7 @@ PUBLIC int rdma_getaddrinfo(const char *node, const char *service,
 	res->ai_flags = hints ? hints->ai_flags : 0;
 	set_type(res, hints);
 	if (node || service) {
-		/* Names may take long, and a thread be cancelled meanwhile. */
+		/* To look up a name may take long, and the thread may be cancelled meanwhile. */
 		pthread_cleanup_push(free_res, res);
 		ret = look_up(node, service, hints, res);
 		pthread_cleanup_pop(0);

@@ -44,7 +44,7 @@ struct cm_device {
 	struct cm_device *next;
 };
 
-/* Reads the kernel's version and finds the devices, once it succeeds. */
+/* Reads the kernel's version and finds the devices; no more, once that has succeeded. */
 int cm_start(void);
 
 /* 3 or 4; after cm_start(). */

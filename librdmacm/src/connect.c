@@ -51,7 +51,7 @@ static int put_param(struct cm_id *id, struct ucma_abi_conn_param *to,
 			param->private_data_len, &to->private_data_len);
 }
 
-/* Depths that the device has not are refused; only "as much as there is" is not looked at. */
+/* Refuses depths that the device does not have. "As much as there is" always passes. */
 static int check_param(const struct cm_id *id, const struct rdma_conn_param *param)
 {
 	if (cm_is_ud(id))

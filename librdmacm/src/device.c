@@ -194,7 +194,7 @@ void cm_device_detach(struct cm_id *id)
 	if (!dev)
 		return;
 	state = enter();
-	/* What the program has left in the PD keeps it: then the next id uses it again. */
+	/* Objects that the program has left in the PD keep it: then the next id uses it again. */
 	if (!--dev->users && !ibv_dealloc_pd(dev->pd))
 		dev->pd = NULL;
 	id->dev = NULL;

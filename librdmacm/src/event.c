@@ -158,7 +158,7 @@ static bool process(struct cm_event *event, struct ucma_abi_event_resp *resp)
 	return true;
 }
 
-/* The kernel has counted the event: a thread that is cancelled here would take it with it. */
+/* The kernel has counted the event: if the thread were cancelled here, the event would be lost. */
 static bool process_whole(struct cm_event *event, struct ucma_abi_event_resp *resp)
 {
 	int state = cm_hold_cancel();
@@ -213,8 +213,8 @@ PUBLIC int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 		if (!find_owner(event, &resp))
 			continue;
 		/*
-		 * Of an id that was not accepted yet nothing is told, but for a race with the
-		 * accept.
+		 * The program hears nothing of an id that it has not accepted yet, except in a race
+		 * with the accept.
 		 */
 		if ((resp.uid || resp.event == RDMA_CM_EVENT_ESTABLISHED) &&
 		    process_whole(event, &resp)) {

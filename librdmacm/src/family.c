@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Which commands the kernel has. Those that came with AF_IB serve all families of addresses where
- * they exist. An id of RDMA_PS_IB that can be bound to any GID shows that they do; the question is
- * asked once, on a channel of its own. The lock is held while it is asked, by a thread that cannot
- * be cancelled meanwhile.
+ * Which commands the kernel has. Where those that came with AF_IB exist, they serve all families of
+ * addresses. If an id of RDMA_PS_IB can be bound to any GID, they exist. The library asks once, on
+ * a channel of its own. The thread that asks holds the lock, and cannot be cancelled meanwhile.
  */
 
 #include <endian.h>

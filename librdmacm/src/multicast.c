@@ -180,7 +180,7 @@ static void await(struct cm_id *id, struct cm_multicast *group, uint32_t reporte
 	pthread_cleanup_pop(0);
 }
 
-/* A thread that is cancelled has not left the group, or has. */
+/* A thread that is cancelled has left the group, or has not: it is never half left. */
 static int leave(struct cm_id *id, struct cm_multicast *group, uint32_t *reported)
 {
 	struct ucma_abi_destroy_id cmd = {.id = group->handle};

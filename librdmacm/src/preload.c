@@ -241,8 +241,9 @@ PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
 enum { FILE_PIECE = 1 << 16 };
 
 /*
- * Reads, and does not map: a file may become shorter meanwhile, and to touch a page that it has no more would end
- * the program. As with the system's call, what could be read has gone then.
+ * Reads the file and does not map it: the file may become shorter meanwhile, and to touch a page
+ * that it no longer has would end the program. As with the system's call, what could be read has
+ * been sent then.
  */
 static ssize_t copy_file(int rs, int in_fd, off64_t at, size_t count)
 {
@@ -367,7 +368,10 @@ static int sleep_inside(struct pollfd *fds, nfds_t nfds, int timeout)
 	return ret;
 }
 
-/* What ppoll() and pselect() return that found nothing: a signal that the mask lets through ends them. */
+/*
+ * What ppoll() and pselect() return if they have found nothing: a signal that the mask lets through
+ * ends them.
+ */
 static int after_nothing(const sigset_t *mask)
 {
 	const struct timespec none = {0};

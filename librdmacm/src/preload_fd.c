@@ -131,7 +131,10 @@ int pl_next_kept(int from)
 	socklen_t len = sizeof(from);
 	int saved = errno;
 
-	/* What librdmacm closes itself; and a process that never had rsockets, or shares the memory of one that has. */
+	/*
+	 * Not for what librdmacm closes itself. And a process that never had rsockets, or shares
+	 * the memory of one that has, keeps nothing.
+	 */
 	if (pl_inside || !__atomic_load_n(&owner, __ATOMIC_ACQUIRE))
 		return -1;
 	if (IN(rgetsockopt(-1, SOL_RDMA, RS_OPTION_KEPT, &from, &len)))
@@ -215,7 +218,10 @@ PUBLIC int close(int fd)
 	return ret;
 }
 
-/* Those numbers are taken away, or given to other files: as close() of each. */
+/*
+ * The program takes these numbers away, or gives them to other files: does what close() of each
+ * would do.
+ */
 static void forget_range(unsigned int first, unsigned int last)
 {
 	struct pl_socket *known;

@@ -38,7 +38,7 @@ static int attributes(struct cm_id *id, enum ibv_qp_state state, struct ibv_qp_a
 	memset(attr, 0, sizeof(*attr));
 	ibv_copy_qp_attr_from_kern(attr, &resp);
 	attr->qp_state = state;
-	/* Newer bits say nothing to these verbs. */
+	/* These verbs do not know newer bits. */
 	*mask = (int)resp.qp_attr_mask & (IBV_QP_DEST_QPN * 2 - 1);
 	return 0;
 }

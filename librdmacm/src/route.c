@@ -47,7 +47,7 @@ int cm_ask_route(struct cm_id *id, int timeout_ms, const struct ibv_path_data *p
 	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_RESOLVE_ROUTE, &cmd);
 }
 
-/* A thread that is cancelled here has asked, or has not. */
+/* A thread that is cancelled here either has asked, or has not. */
 static int ask_route(struct cm_id *id, int timeout_ms)
 {
 	int state = cm_begin(), ret;

@@ -109,12 +109,12 @@ int rs_new_id(struct rs *rs)
 		rs->state = RS_FAILED;
 		return -errno;
 	}
-	/* The oldest kernels do not know the option: then the port is refused. */
+	/* The oldest kernels do not know the option, and refuse the port then. */
 	if (rs->options.reuse)
 		rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
 	if (rs->options.v6_only)
 		rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on));
-	/* Another try leaves from where the program has bound it, or not at all. */
+	/* Another attempt starts from where the program has bound the rsocket, or fails. */
 	if (rs->bound && rdma_bind_addr(rs->id, (struct sockaddr *)&rs->local)) {
 		rs->state = RS_FAILED;
 		return -errno;
@@ -140,7 +140,10 @@ static int create(int domain, int type, int protocol)
 	int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC), ret;
 	struct rs *rs;
 
-	/* Others put a header before the private data of AF_IB: without it they would not understand. */
+	/*
+	 * Other implementations put a header before the private data of AF_IB, and do not
+	 * understand those without one.
+	 */
 	if (domain != AF_INET && domain != AF_INET6)
 		return -EAFNOSUPPORT;
 	if (kind != SOCK_STREAM && kind != SOCK_DGRAM)

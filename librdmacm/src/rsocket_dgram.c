@@ -24,7 +24,10 @@ int ds_create(struct rs *rs)
 	rs->fd = cm_keep(socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (rs->fd < 0)
 		return -errno;
-	/* The address that a datagram came to. Without it, what its header says is taken for that. */
+	/*
+	 * The kernel tells the address that a datagram came to. Where it does not, the address in
+	 * the header counts.
+	 */
 	(void)setsockopt(rs->fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
 	if (rs->domain == AF_INET6)
 		(void)setsockopt(rs->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
@@ -323,7 +326,7 @@ ssize_t ds_sendv(struct rs *rs, const struct iovec *iov, size_t n, int flags,
 
 /* ---- Receiving ---- */
 
-/* The next datagram; from where, and what is in it. False: it is none. */
+/* Reads the datagram in a slot: where it comes from, and its contents. False: it is none. */
 static bool parse(const struct rs *rs, const uint8_t *slot, size_t length, union ds_addr *from,
 		  const uint8_t **data, size_t *data_length)
 {

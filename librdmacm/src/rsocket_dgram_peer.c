@@ -429,8 +429,8 @@ static bool came_to(struct msghdr *msg, union ds_addr *own)
 }
 
 /*
- * Where it was sent to, as its header says. Ours says so; the header of other implementations has the
- * sender's address there. False: there is none.
+ * The address that it was sent to, if its header says so. Ours does; the header of other
+ * implementations has the sender's address there. False: there is none.
  */
 static bool sent_to(const struct ds_udp_header *header, union ds_addr *own)
 {

@@ -183,8 +183,8 @@ static int unmap(struct rs *rs, const void *buf, size_t len)
 	if (!iomr)
 		return -EINVAL;
 	*at = iomr->next;
-	/* A peer that cannot be told any more cannot write either. One that is told may still write until
-	 * it has heard of it: then its connection breaks. */
+	/* A peer that can no longer be told can no longer write, either. A peer that is told may
+	 * write until it has heard of it: then its connection breaks. */
 	if (iomr->index >= 0 && !rs->broken && !rs->heard_disconnect)
 		publish(rs, iomr->index, NULL);
 	ibv_dereg_mr(iomr->mr);

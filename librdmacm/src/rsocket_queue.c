@@ -14,7 +14,7 @@
 
 enum { BATCH = 16, ACKNOWLEDGE = 64, CREDITS_AT_ONCE = 2 };
 
-/* Nothing is scattered: what arrives has been written where the target list says. */
+/* Receives have no buffers: the peer writes data where the target list says. */
 #define NEXT(n)                                                                                    \
 	{                                                                                          \
 		.next = (struct ibv_recv_wr *)&receives[(n) + 1]                                   \
@@ -181,7 +181,7 @@ void rs_give_credits(struct rs *rs)
 
 	if (!space && (uint16_t)(rs->rseq + rs->rq_size - rs->rseq_granted) < rs->rq_size / 2)
 		return;
-	/* More than these would take receives that the peer may not have. */
+	/* More messages than these would need receives that the peer may not have. */
 	if (rs->broken || rs->recv_down || rs->controls - rs->controls_done >= CREDITS_AT_ONCE)
 		return;
 	if (post_receives(rs)) {
