@@ -6,14 +6,14 @@
  * ends so, as it does on a kernel. A message that RMPP cuts into segments is also kept until its
  * receiver has acknowledged it, with or without a limit.
  *
- * 	shorter than the header and a MAD's with RMPP		EINVAL
- * 	shorter than the header and those of the MAD's class	EINVAL
- * 	an agent that the file has not				EINVAL
- * 	longer than a MAD, and not RMPP				EINVAL
- * 	the transaction of a request that waits			EINVAL
- * 	the same for a response, to the same place		EINVAL
- * 	a directed route that cannot begin at this port		EINVAL
- * 	a P_Key or GID that the port's table has no place for	EINVAL
+ *	shorter than the header and a MAD's with RMPP		EINVAL
+ *	shorter than the header and those of the MAD's class	EINVAL
+ *	an agent that the file has not				EINVAL
+ *	longer than a MAD, and not RMPP				EINVAL
+ *	the transaction of a request that waits			EINVAL
+ *	the same for a response, to the same place		EINVAL
+ *	a directed route that cannot begin at this port		EINVAL
+ *	a P_Key or GID that the port's table has no place for	EINVAL
  */
 #include <endian.h>
 #include <errno.h>

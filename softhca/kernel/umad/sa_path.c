@@ -4,15 +4,15 @@
  * that the path is to have. Those of the real path are limits: a query may get a smaller MTU or
  * rate, or a longer packet lifetime. Two ports without a P_Key in common have no path.
  *
- * 	OCTET	OF A RECORD			COMPONENT
- * 	0	service				0, 1
- * 	8	destination GID, source GID	2, 3
- * 	40	destination LID, source LID	4, 5
- * 	44	flow label, hop limit, class	8 to 10
- * 	49	reversible, number		11, 12
- * 	50	P_Key				13
- * 	52	QoS class, service level	14, 15
- * 	54	MTU, rate, life, with selectors	16 to 21
+ *	OCTET	OF A RECORD			COMPONENT
+ *	0	service				0, 1
+ *	8	destination GID, source GID	2, 3
+ *	40	destination LID, source LID	4, 5
+ *	44	flow label, hop limit, class	8 to 10
+ *	49	reversible, number		11, 12
+ *	50	P_Key				13
+ *	52	QoS class, service level	14, 15
+ *	54	MTU, rate, life, with selectors	16 to 21
  */
 #include <endian.h>
 #include <string.h>

@@ -6,18 +6,18 @@
  * OpenSM, the key of a service is something to find it by, and does not protect it. Only a query
  * with the key of the subnet manager gets it.
  *
- * 	OFFSET	OF A RECORD			COMPONENT
- * 	0	service ID			0
- * 	8	GID				1
- * 	24	P_Key, 2 reserved		2
- * 	28	lease, in seconds (all ones:	4
- * 		for ever)
- * 	32	key				5
- * 	48	name				6
- * 	112	data: 16 of 8 bits		7 to 22
- * 	128	8 of 16 bits			23 to 30
- * 	144	4 of 32 bits			31 to 34
- * 	160	2 of 64 bits			35, 36
+ *	OFFSET	OF A RECORD			COMPONENT
+ *	0	service ID			0
+ *	8	GID				1
+ *	24	P_Key, 2 reserved		2
+ *	28	lease, in seconds (all ones:	4
+ *		for ever)
+ *	32	key				5
+ *	48	name				6
+ *	112	data: 16 of 8 bits		7 to 22
+ *	128	8 of 16 bits			23 to 30
+ *	144	4 of 32 bits			31 to 34
+ *	160	2 of 64 bits			35, 36
  */
 #include <stdlib.h>
 #include <string.h>
