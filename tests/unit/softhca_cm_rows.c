@@ -40,6 +40,28 @@ static int option(struct rig *r, uint32_t id, uint32_t level, uint32_t name, con
 	return cmd(r, 0, CM_SET_OPTION, &c, sizeof(c), 0);
 }
 
+static int option_of(struct rig *r, int host, uint32_t id, uint32_t name, const void *value,
+		     uint32_t len)
+{
+	struct cm_set_option c = {.optval = (uintptr_t)value,
+				  .id = id,
+				  .level = CM_LEVEL_ID,
+				  .name = name,
+				  .len = len};
+
+	return cmd(r, host, CM_SET_OPTION, &c, sizeof(c), 0);
+}
+
+static uint32_t create_of(struct rig *r, uint16_t ps, uint8_t qp_type)
+{
+	struct cm_number_resp resp = {.value = 99};
+	struct cm_create_id c = {
+		.uid = 0x1000, .response = (uintptr_t)&resp, .ps = ps, .qp_type = qp_type};
+
+	assert_int_equal(cmd(r, 0, CM_CREATE_ID, &c, sizeof(c), sizeof(resp)), 0);
+	return resp.value;
+}
+
 static uint32_t create_on(struct rig *r, struct cm_channel *ch)
 {
 	struct cm_number_resp resp = {.value = 99};
@@ -305,6 +327,48 @@ static void paths_of_the_program(void **state)
 	given_path(SH_FACE_OFED);
 }
 
+/* As long as a QP waits for an acknowledgement: 0 is for ever, and not the same as no word of it. */
+static void acknowledgements(void **state)
+{
+	static const uint8_t times[] = {0, 1, 31};
+	struct cm_qp_attr a;
+	uint32_t id, passive;
+	uint8_t unsaid;
+	struct rig r;
+
+	(void)state;
+	begin(&r, SH_FACE_MAINLINE);
+	listener(&r, 0, CM_PS_TCP, "0.0.0.0", 10);
+	(void)establish(&r, &passive);
+	assert_int_equal(attr(&r, 0, passive, 3, &a), 0);
+	unsaid = a.timeout;
+	assert_in_range(unsaid, 1, 31);
+	for (size_t i = 0; i < sizeof(times); i++) {
+		id = routed(&r, 1, CM_PS_TCP, "127.128.0.1");
+		assert_int_equal(option_of(&r, 1, id, CM_ID_ACK_TIMEOUT, &times[i], 4), EINVAL);
+		assert_int_equal(option_of(&r, 1, id, CM_ID_ACK_TIMEOUT, (void *)8, 1), EFAULT);
+		assert_int_equal(option_of(&r, 1, id, CM_ID_ACK_TIMEOUT, &times[i], 1), 0);
+		assert_int_equal(connect_len(&r, 1, id, 0), 0);
+		assert_int_equal(event(&r, 0), CM_EV_CONNECT_REQUEST);
+		passive = r.ev.id;
+		assert_int_equal(accept_len(&r, 0, passive, 0, 1), 0);
+		assert_int_equal(event(&r, 1), CM_EV_CONNECT_RESPONSE);
+		assert_int_equal(attr(&r, 1, id, 3, &a), 0);
+		assert_int_equal(a.timeout, times[i]);
+		/* It is the side's own. */
+		assert_int_equal(attr(&r, 0, passive, 3, &a), 0);
+		assert_int_equal(a.timeout, unsaid);
+	}
+	/* Datagrams are not acknowledged. */
+	id = create_of(&r, CM_PS_UDP, CM_QPT_UD);
+	assert_int_equal(option_of(&r, 0, id, CM_ID_ACK_TIMEOUT, &times[2], 1), EINVAL);
+	end(&r);
+	begin(&r, SH_FACE_OFED);
+	id = create(&r, 0, CM_PS_TCP);
+	assert_int_equal(option_of(&r, 0, id, CM_ID_ACK_TIMEOUT, &times[2], 1), ENOSYS);
+	end(&r);
+}
+
 /* What a header says is looked at before the command. */
 static void short_writes(void **state)
 {
@@ -490,6 +554,7 @@ int main(void)
 		cmocka_unit_test(sockets_of_the_machine),
 		cmocka_unit_test(any_of_both_families),
 		cmocka_unit_test(paths_of_the_program),
+		cmocka_unit_test(acknowledgements),
 		cmocka_unit_test(short_writes),
 		cmocka_unit_test(resolve_in_another_family),
 		cmocka_unit_test(largest_backlog),

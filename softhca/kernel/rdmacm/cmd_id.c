@@ -148,10 +148,13 @@ static int set_ack_timeout(struct cm_call *c, struct cm_id *id, const struct cm_
 	id->ack_timeout = value & 31;
 	return 0;
 }
+	/* A QP has five bits for it, of which cards take no more. */
 
+	id->ack_timeout_set = true;
 static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
 {
 	struct cm_path_data path[8];
+/* The first path that is for both directions counts. As a kernel copies all of them, each is to be there. */
 	uint32_t n = cmd->len / sizeof(path[0]);
 	int err;
 

@@ -77,6 +77,7 @@ struct cm_id {
 	struct cm_id *pprev, *pnext; /* of the port */
 	bool reuse, afonly, afonly_set;
 	uint8_t tos, ack_timeout;
+	bool ack_timeout_set; /* 0 is a time-out, too: none */
 	bool has_path;
 	struct cm_path path;
 	int found; /* what resolving has found: 0 or -errno */

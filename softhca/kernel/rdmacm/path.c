@@ -133,7 +133,7 @@ uint8_t cm_path_timeout(const struct cm_id *id)
 {
 	unsigned int a = id->path.life + 1u, d = ACK_DELAY, t;
 
-	if (id->ack_timeout)
+	if (id->ack_timeout_set)
 		return id->ack_timeout;
 	t = a >= d ? a + (d >= a - 1) : d + (a >= d - 1);
 	return (uint8_t)(t > 31 ? 31 : t);
