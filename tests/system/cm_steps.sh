@@ -10,7 +10,7 @@ cm=${OURS%%:*}/../../librdmacm/.libs
 libraries=/usr/lib/$(uname -m)-linux-gnu
 
 steps() { # steps COMMAND...: which has the libraries
-	for how in patient hasty; do
+	for how in patient hasty brief; do
 		dir=$("$SOFTHCA" show --json "$how" | sed -n 's/^  "instance": "\(.*\)",$/\1/p')
 		"$@" "$SOFTHCA" run --instance "$how" -- "$PROGRAMS/cm_steps" "$how" "$dir" "$how" || return 1
 	done
@@ -41,6 +41,7 @@ waits() {
 for face in mainline ofed; do
 	"$SOFTHCA" start --hosts 2 --kernel $face patient >"$tmp/start.out" 2>&1 || cat "$tmp/start.out"
 	"$SOFTHCA" start --hosts 2 --kernel $face --cm-timeout 100ms hasty >"$tmp/start.out" 2>&1 || cat "$tmp/start.out"
+	"$SOFTHCA" start --hosts 2 --kernel $face --cm-timeout 10ms brief >"$tmp/start.out" 2>&1 || cat "$tmp/start.out"
 	ok "$face: this tree's librdmacm" steps ours
 	ok "$face: no command makes a system call twice" one_of_each
 	[ $face = ofed ] || ok "show --waits says who waits" waits
@@ -54,5 +55,6 @@ for face in mainline ofed; do
 	fi
 	"$SOFTHCA" stop patient >/dev/null
 	"$SOFTHCA" stop hasty >/dev/null
+	"$SOFTHCA" stop brief >/dev/null
 done
 finish

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "softhca/kernel/ports.h"
+#include "softhca/kernel/rdmacm/exchange.h"
 #include "softhca_cm_rig.h"
 
 static void connection(void **state)
@@ -161,6 +162,37 @@ static void full_backlog(void **state)
 	end(&r);
 }
 
+/*
+ * A program that has a request, and does not answer: its peer asks again from time to time, and waits as long each time, whether
+ * the request was read or not.
+ */
+static void unanswered(void **state)
+{
+	const uint64_t long_time = UINT64_C(3600000000000);
+	uint32_t number;
+	struct cm_id *id;
+	struct rig r;
+
+	(void)state;
+	begin(&r, SH_FACE_MAINLINE);
+	listener(&r, 0, CM_PS_TCP, "0.0.0.0", 1);
+	r.t->k.rdmacm->response_ns = long_time;
+	number = routed(&r, 1, CM_PS_TCP, "127.128.0.1");
+	assert_int_equal(connect_len(&r, 1, number, 0), 0);
+	assert_int_equal(cm_id_get(r.ch[1], number, &id), 0);
+	for (int i = 0; i <= CM_TRIES; i++) {
+		assert_int_equal(event(&r, 1), -1);
+		assert_true(id->due > sh_now() + 15 * long_time);
+		if (i == CM_TRIES / 2)
+			assert_int_equal(event(&r, 0), CM_EV_CONNECT_REQUEST);
+		cm_id_timer(id, 1);
+	}
+	assert_int_equal(event(&r, 1), CM_EV_UNREACHABLE);
+	assert_int_equal(r.ev.status, -ETIMEDOUT);
+	assert_int_equal(event(&r, 0), -1);
+	end(&r);
+}
+
 static void disconnecting(void **state)
 {
 	struct rig r;
@@ -286,15 +318,11 @@ static void port_down_while_connected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connection),
-		cmocka_unit_test(too_much_to_accept),
-		cmocka_unit_test(rejects),
-		cmocka_unit_test(reasons),
-		cmocka_unit_test(full_backlog),
-		cmocka_unit_test(disconnecting),
-		cmocka_unit_test(ends),
-		cmocka_unit_test(port_down),
-		cmocka_unit_test(port_down_while_connected),
+		cmocka_unit_test(connection),	 cmocka_unit_test(too_much_to_accept),
+		cmocka_unit_test(rejects),	 cmocka_unit_test(reasons),
+		cmocka_unit_test(full_backlog),	 cmocka_unit_test(unanswered),
+		cmocka_unit_test(disconnecting), cmocka_unit_test(ends),
+		cmocka_unit_test(port_down),	 cmocka_unit_test(port_down_while_connected),
 	};
 
 	alarm(300);

@@ -194,6 +194,13 @@ static struct cm_id *make(struct kernel *k, struct cm_id *l, const struct cm_mes
 	return id;
 }
 
+/* The request has arrived. Its sender waits as long as the listener's program takes; no message says so within an instance. */
+static void sender_waits(struct kernel *k, struct cm_id *sender)
+{
+	if (sender && sender->x == CM_X_REQ_SENT)
+		cm_id_timer(sender, sh_now() + PATIENCE * k->rdmacm->response_ns);
+}
+
 int cm_request(struct kernel *k, struct cm_message *m)
 {
 	struct cm_id *l, *id, *sender = cm_id_by_comm(k, m->from);
@@ -204,6 +211,8 @@ int cm_request(struct kernel *k, struct cm_message *m)
 	id = cm_id_asked_by(k, m->from);
 	if (id) { /* sent again */
 		cm_exchange_again(id);
+		if (id->x == CM_X_REQ_RECEIVED)
+			sender_waits(k, sender);
 		return 0;
 	}
 	if (m->kind == CM_M_REQ && m->mtu > port_mtu(k))
@@ -236,8 +245,6 @@ int cm_request(struct kernel *k, struct cm_message *m)
 	e->fresh = id;
 	l->backlog--;
 	cm_event_queue(e);
-	/* As long as the listener takes, the sender waits. */
-	if (sender && sender->x == CM_X_REQ_SENT)
-		cm_id_timer(sender, sh_now() + PATIENCE * k->rdmacm->response_ns);
+	sender_waits(k, sender);
 	return 0;
 }
