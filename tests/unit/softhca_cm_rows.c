@@ -327,6 +327,45 @@ static void paths_of_the_program(void **state)
 	given_path(SH_FACE_OFED);
 }
 
+/* More of them than a page has: the first one for both directions counts, but all are to be there. */
+static void many_paths(void **state)
+{
+	struct cm_path_data path[60];
+	struct rig r;
+	uint32_t id;
+
+	(void)state;
+	memset(path, 0, sizeof(path));
+	for (int i = 40; i < 60; i++) {
+		path[i].flags = CM_PATH_FLAGS;
+		path[i].record.pkey = 0xffff;
+		path[i].record.mtu = 0x80 | (i == 40 ? 3 : 4);
+	}
+	begin(&r, SH_FACE_MAINLINE);
+	id = create(&r, 0, CM_PS_TCP);
+	assert_int_equal(resolve(&r, 0, id, "127.128.1.1", 1000), 0);
+	assert_int_equal(event(&r, 0), CM_EV_ADDR_RESOLVED);
+	/* More than a kernel copies. */
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, 58255 * sizeof(path[0])),
+			 EINVAL);
+	/* The last ones are not there. */
+	assert_int_equal(
+		option(&r, id, CM_LEVEL_IB, CM_IB_PATH, &path[40], 58000 * sizeof(path[0])),
+		EFAULT);
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, 40 * sizeof(path[0])),
+			 EINVAL);
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, sizeof(path)), 0);
+	assert_int_equal(event(&r, 0), CM_EV_ROUTE_RESOLVED);
+	{
+		struct cm_query_route_resp q;
+		struct cm_of_id c = {.response = (uintptr_t)&q, .id = id};
+
+		assert_int_equal(cmd(&r, 0, CM_QUERY_ROUTE, &c, sizeof(c), sizeof(q)), 0);
+		assert_int_equal(q.path[0].mtu, 3);
+	}
+	end(&r);
+}
+
 /* As long as a QP waits for an acknowledgement: 0 is for ever, and not the same as no word of it. */
 static void acknowledgements(void **state)
 {
@@ -554,6 +593,7 @@ int main(void)
 		cmocka_unit_test(sockets_of_the_machine),
 		cmocka_unit_test(any_of_both_families),
 		cmocka_unit_test(paths_of_the_program),
+		cmocka_unit_test(many_paths),
 		cmocka_unit_test(acknowledgements),
 		cmocka_unit_test(short_writes),
 		cmocka_unit_test(resolve_in_another_family),

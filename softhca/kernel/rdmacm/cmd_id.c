@@ -12,6 +12,9 @@
 #include "port.h"
 #include "resolve.h"
 
+#define PATHS_AT_ONCE	8
+#define MOST_OF_A_VALUE (4u << 20) /* that a kernel copies */
+
 /* Kernels of OFED's time know no types: the port space tells. They look at it when they bind. */
 static int type_of(const struct cm_call *c, const struct cm_create_id *cmd, uint8_t *type)
 {
@@ -153,15 +156,21 @@ static int set_ack_timeout(struct cm_call *c, struct cm_id *id, const struct cm_
 	id->ack_timeout_set = true;
 static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
 {
-	struct cm_path_data path[8];
-/* The first path that is for both directions counts. As a kernel copies all of them, each is to be there. */
-	uint32_t n = cmd->len / sizeof(path[0]);
-	int err;
+	struct cm_path_data path[PATHS_AT_ONCE], found = {0};
+	uint32_t n = cmd->len / sizeof(path[0]), at, count;
 
-	if (!n || cmd->len % sizeof(path[0]) || n > 8)
+	if (!n || cmd->len % sizeof(path[0]) || cmd->len > MOST_OF_A_VALUE)
 		return -EINVAL;
-	err = user_value(c, cmd, path, n * sizeof(path[0]));
-	return err ? err : cm_set_path(id, path, n);
+	for (at = 0; at < n; at += count) {
+		count = n - at < PATHS_AT_ONCE ? n - at : PATHS_AT_ONCE;
+		if (c->k->user->read(c->k->user_arg, &c->proc->user,
+				     cmd->optval + at * sizeof(path[0]), path,
+				     count * sizeof(path[0])) < 0)
+			return -EFAULT;
+		for (uint32_t i = 0; i < count && found.flags != CM_PATH_FLAGS; i++)
+			found = path[i];
+	}
+	return found.flags == CM_PATH_FLAGS ? cm_set_path(id, &found.record) : -EINVAL;
 }
 
 int cm_cmd_set_option(struct cm_call *c)

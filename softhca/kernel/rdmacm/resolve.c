@@ -285,20 +285,15 @@ int cm_resolve_route(struct cm_id *id, uint32_t timeout_ms)
 	return 0;
 }
 
-int cm_set_path(struct cm_id *id, const struct cm_path_data *path, uint32_t n)
+int cm_set_path(struct cm_id *id, const struct cm_path_record *path)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		if (path[i].flags != CM_PATH_FLAGS)
-			continue;
-		if (id->state != CM_ADDR_RESOLVED)
-			return -EINVAL;
-		cm_path_take(&id->path, &path[i].record);
-		id->found = 0;
-		id->state = CM_ROUTE_ASKED;
-		cm_id_timer(id, sh_now());
-		return 0;
-	}
-	return -EINVAL;
+	if (id->state != CM_ADDR_RESOLVED)
+		return -EINVAL;
+	cm_path_take(&id->path, path);
+	id->found = 0;
+	id->state = CM_ROUTE_ASKED;
+	cm_id_timer(id, sh_now());
+	return 0;
 }
 
 /* Errors go back one stage, so that the program may try again. */

@@ -17,7 +17,7 @@ int cm_bind(struct cm_id *id, const union cm_sockaddr *a, bool privileged);
 int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_sockaddr *dst,
 	       uint32_t timeout_ms, bool privileged);
 int cm_resolve_route(struct cm_id *id, uint32_t timeout_ms);
-int cm_set_path(struct cm_id *id, const struct cm_path_data *path, uint32_t n);
+int cm_set_path(struct cm_id *id, const struct cm_path_record *path);
 void cm_resolve_due(struct cm_id *id);
 
 #endif
