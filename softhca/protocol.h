@@ -343,7 +343,7 @@ struct sh_cm_header { /* of each command; in: bytes that follow, out: room for t
 	uint32_t number;
 	uint16_t in, out;
 };
-#define SH_CM_EVENT_ROOM 324 /* that a response needs which has an event */
+#define SH_CM_EVENT_ROOM 328 /* for the response: kernels of both faces tell of an event then */
 
 /*
  * Of the flags with which a program opens umad or rdma_cm: its descriptor has these. What it may do,

@@ -408,6 +408,42 @@ static void acknowledgements(void **state)
 	end(&r);
 }
 
+/* How much of an event fits: kernels of OFED's time want room for all of theirs, and write no more. */
+static void room_for_an_event(void **state)
+{
+	static const struct {
+		enum sh_face face;
+		uint16_t least, all;
+	} kernel[] = {{SH_FACE_MAINLINE, 324, 336}, {SH_FACE_OFED, 328, 328}};
+	uint8_t bytes[344];
+	uint64_t response = (uintptr_t)bytes;
+	struct rig r;
+	uint32_t id;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		begin(&r, kernel[i].face);
+		id = create(&r, 0, CM_PS_TCP);
+		assert_int_equal(resolve(&r, 0, id, "127.128.1.1", 1000), 0);
+		cm_timer_ready(&r.t->k, 0);
+		assert_int_equal(
+			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), kernel[i].least - 1),
+			ENOSPC);
+		memset(bytes, 0xee, sizeof(bytes));
+		assert_int_equal(
+			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), kernel[i].least), 0);
+		assert_int_equal(bytes[kernel[i].least], 0xee);
+		assert_int_equal(two(&r, 0, CM_RESOLVE_ROUTE, id, 1000), 0);
+		cm_timer_ready(&r.t->k, 0);
+		memset(bytes, 0xee, sizeof(bytes));
+		assert_int_equal(
+			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), sizeof(bytes)), 0);
+		assert_int_not_equal(bytes[kernel[i].all - 1], 0xee);
+		assert_int_equal(bytes[kernel[i].all], 0xee);
+		end(&r);
+	}
+}
+
 /* What a header says is looked at before the command. */
 static void short_writes(void **state)
 {
@@ -595,6 +631,7 @@ int main(void)
 		cmocka_unit_test(paths_of_the_program),
 		cmocka_unit_test(many_paths),
 		cmocka_unit_test(acknowledgements),
+		cmocka_unit_test(room_for_an_event),
 		cmocka_unit_test(short_writes),
 		cmocka_unit_test(resolve_in_another_family),
 		cmocka_unit_test(largest_backlog),

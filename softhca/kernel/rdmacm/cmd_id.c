@@ -148,12 +148,13 @@ static int set_ack_timeout(struct cm_call *c, struct cm_id *id, const struct cm_
 		return err;
 	if (id->qp_type != CM_QPT_RC && id->qp_type != CM_QPT_XRC_INI)
 		return -EINVAL;
+	/* A QP has five bits for it, of which cards take no more. */
 	id->ack_timeout = value & 31;
+	id->ack_timeout_set = true;
 	return 0;
 }
-	/* A QP has five bits for it, of which cards take no more. */
 
-	id->ack_timeout_set = true;
+/* The first path that is for both directions counts. As a kernel copies all of them, each is to be there. */
 static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
 {
 	struct cm_path_data path[PATHS_AT_ONCE], found = {0};
@@ -206,15 +207,20 @@ int cm_cmd_set_option(struct cm_call *c)
 
 int cm_cmd_get_event(struct cm_call *c)
 {
+	/* Kernels of OFED's time know less of an event, and tell all that or nothing. */
+	bool ofed = c->k->cfg.device.face == SH_FACE_OFED;
+	size_t size = ofed ? offsetof(struct cm_event_resp, ece) : sizeof(struct cm_event_resp);
 	uint64_t response;
 	struct cm_event *e = c->ch->events;
 	struct cm_id *id, *fresh;
 	int err;
 
+	if (ofed && c->out_len < size)
+		return -ENOSPC;
 	memcpy(&response, c->in, sizeof(response));
 	if (!e)
 		return -EAGAIN;
-	err = cm_respond(c, response, &e->resp, sizeof(e->resp));
+	err = cm_respond(c, response, &e->resp, size);
 	if (err) {
 		/* The thread may have slept before it asked. */
 		cm_channel_level(c->ch);

@@ -51,7 +51,7 @@ _Static_assert((int)CM_BIND_IP == SH_CM_BIND_IP && (int)CM_RESOLVE_IP == SH_CM_R
 		       (int)CM_BIND == SH_CM_BIND && (int)CM_RESOLVE_ADDR == SH_CM_RESOLVE_ADDR,
 	       "commands that the shim knows");
 _Static_assert(sizeof(struct cm_hdr) == sizeof(struct sh_cm_header), "the header");
-_Static_assert(offsetof(struct cm_event_resp, reserved) == SH_CM_EVENT_ROOM, "room for an event");
+_Static_assert(offsetof(struct cm_event_resp, ece) == SH_CM_EVENT_ROOM, "room for an event");
 
 int cm_respond(struct cm_call *c, uint64_t where, const void *what, size_t len)
 {
