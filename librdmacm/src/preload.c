@@ -557,7 +557,11 @@ static int control(int fd, int cmd, long arg)
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
 		made = PL_REAL(fcntl)(fd, cmd, arg);
-		return made < 0 ? made : pl_share(made, known);
+		return made < 0 || pl_is_borrowed(known) ? made : pl_share(made, known);
+	case F_SETFD:
+		if (!pl_is_borrowed(known))
+			known->cloexec = arg & FD_CLOEXEC;
+		return PL_REAL(fcntl)(fd, cmd, arg);
 	default:
 		/* Flags of the number itself */
 		return PL_REAL(fcntl)(fd, cmd, arg);

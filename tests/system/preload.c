@@ -358,6 +358,16 @@ static void forks(void)
 	exchange(fds[2], fds[1]);
 	CHECK(!system("true"));
 	exchange(fds[1], fds[2]);
+	child = vfork();
+	if (!child) {
+		CHECK(fcntl(fds[1], F_DUPFD, 200) == 200);
+		CHECK(fcntl(fds[1], F_DUPFD_CLOEXEC, 201) == 201);
+		_exit(0);
+	}
+	ended_well(child);
+	for (int fd = 200; fd < 202; fd++)
+		CHECK(close(fd) == -1 && errno == EBADF);
+	exchange(fds[1], fds[2]);
 	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
 }
 
