@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -48,9 +49,17 @@ void *pl_next(void **known, const char *name)
 
 PUBLIC int bind(int fd, const struct sockaddr *addr, socklen_t addrlen)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
+	socklen_t len = sizeof(known->bound);
+	int ret;
 
-	return rs < 0 ? PL_REAL(bind)(fd, addr, addrlen) : IN(rbind(rs, addr, addrlen));
+	if (!known)
+		return PL_REAL(bind)(fd, addr, addrlen);
+	ret = IN(rbind(known->rs, addr, addrlen));
+	/* With the port that it was given. */
+	if (!ret && !IN(rgetsockname(known->rs, (struct sockaddr *)&known->bound, &len)))
+		known->bound_len = len;
+	return ret;
 }
 
 PUBLIC int listen(int fd, int backlog)
@@ -89,18 +98,66 @@ PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
 	return pl_make(rs, listener->domain, listener->type, listener->protocol);
 }
 
+/* ---- Sockets that become plain ones ---- */
+
+static const struct {
+	int level, name;
+} option_names[PL_OPTIONS] = {
+	{SOL_SOCKET, SO_REUSEADDR},  {SOL_SOCKET, SO_KEEPALIVE},   {SOL_SOCKET, SO_LINGER},
+	{SOL_SOCKET, SO_OOBINLINE},  {SOL_SOCKET, SO_RCVBUF},	   {SOL_SOCKET, SO_SNDBUF},
+	{SOL_SOCKET, SO_RCVTIMEO},   {SOL_SOCKET, SO_SNDTIMEO},	   {IPPROTO_TCP, TCP_NODELAY},
+	{IPPROTO_TCP, TCP_KEEPIDLE}, {IPPROTO_TCP, TCP_KEEPINTVL}, {IPPROTO_TCP, TCP_KEEPCNT},
+	{IPPROTO_IPV6, IPV6_V6ONLY},
+};
+
+/* The program has set it. */
+static void keep_option(struct pl_socket *known, int level, int name, const void *value,
+			socklen_t len)
+{
+	struct pl_option *o;
+
+	for (int i = 0; i < PL_OPTIONS; i++) {
+		if (option_names[i].level != level || option_names[i].name != name)
+			continue;
+		o = &known->options[i];
+		o->len = len < sizeof(o->value) ? len : sizeof(o->value);
+		memcpy(o->value, value, o->len);
+	}
+}
+
+/* What the program has set stays. Both kinds of sockets know these options; one that this kernel refuses is left out. */
+static int plain_like(const struct pl_socket *old)
+{
+	int flags = IN(rfcntl(old->rs, F_GETFL));
+	int fd = PL_REAL(socket)(old->domain, old->type | (flags & O_NONBLOCK), old->protocol);
+
+	if (fd < 0)
+		return -1;
+	for (int i = 0; i < PL_OPTIONS; i++)
+		if (old->options[i].len)
+			(void)PL_REAL(setsockopt)(fd, option_names[i].level, option_names[i].name,
+						  old->options[i].value, old->options[i].len);
+	if (old->bound_len &&
+	    PL_REAL(bind)(fd, (const struct sockaddr *)&old->bound, old->bound_len)) {
+		PL_REAL(close)(fd);
+		return -1;
+	}
+	return fd;
+}
+
 /* The peer cannot be reached by RDMA: makes the number a plain socket's. */
 static int become_plain(int fd, const struct pl_socket *old)
 {
-	int flags = IN(rfcntl(old->rs, F_GETFL)), plain;
+	bool cloexec = old->cloexec;
+	int plain;
 
 	if (old->refs > 1)
 		return -1;
-	plain = PL_REAL(socket)(old->domain, old->type | (flags & O_NONBLOCK), old->protocol);
+	plain = plain_like(old);
 	if (plain < 0)
 		return -1;
 	pl_forget(fd);
-	if (PL_REAL(dup2)(plain, fd) < 0) {
+	if (PL_REAL(dup3)(plain, fd, cloexec ? O_CLOEXEC : 0) < 0) {
 		PL_REAL(close)(plain);
 		return -1;
 	}
@@ -523,10 +580,15 @@ PUBLIC int getsockname(int fd, struct sockaddr *addr, socklen_t *addrlen)
 
 PUBLIC int setsockopt(int fd, int level, int optname, const void *optval, socklen_t optlen)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
+	int ret;
 
-	return rs < 0 ? PL_REAL(setsockopt)(fd, level, optname, optval, optlen)
-		      : IN(rsetsockopt(rs, level, optname, optval, optlen));
+	if (!known)
+		return PL_REAL(setsockopt)(fd, level, optname, optval, optlen);
+	ret = IN(rsetsockopt(known->rs, level, optname, optval, optlen));
+	if (!ret)
+		keep_option(known, level, optname, optval, optlen);
+	return ret;
 }
 
 PUBLIC int getsockopt(int fd, int level, int optname, void *optval, socklen_t *optlen)

@@ -7,6 +7,8 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -17,6 +19,13 @@ enum { PL_NUMBERS = 1 << 16 };
 /* In place of the rsocket of a parent: no call takes it. */
 enum { PL_OF_PARENT = INT_MAX };
 
+/* An option of sockets that the program has set. */
+struct pl_option {
+	socklen_t len;
+	uint8_t value[16]; /* as much as any has that rsockets know */
+};
+enum { PL_OPTIONS = 13 };
+
 /* One rsocket; dup2() makes several numbers of it. */
 struct pl_socket {
 	int rs;
@@ -24,6 +33,11 @@ struct pl_socket {
 	int domain, type, protocol;
 	unsigned int refs;
 	int error; /* met by a call that had already done something: for the next one */
+	/* What a plain socket in its place has of it: */
+	bool cloexec; /* the program wants it; the number itself has FD_CLOEXEC in any case */
+	struct pl_option options[PL_OPTIONS];
+	struct sockaddr_storage bound; /* that bind() has given to it; of length 0: none */
+	socklen_t bound_len;
 };
 
 /* ---- Numbers (preload_fd.c) ---- */

@@ -176,7 +176,7 @@ int pl_make(int rs, int domain, int type, int protocol)
 
 PUBLIC int socket(int domain, int type, int protocol)
 {
-	int rs;
+	int rs, fd;
 
 	/* The device is the parent's. */
 	if (pl_inside || pl_is_child() || !pl_wanted(domain, type, protocol))
@@ -186,7 +186,10 @@ PUBLIC int socket(int domain, int type, int protocol)
 	if (rs < 0)
 		return PL_REAL(socket)(domain, type, protocol);
 	pl_set_options(rs);
-	return pl_make(rs, domain, type, protocol);
+	fd = pl_make(rs, domain, type, protocol);
+	if (fd >= 0 && type & SOCK_CLOEXEC)
+		pl_find(fd)->cloexec = true;
+	return fd;
 }
 
 int pl_forget(int fd)
