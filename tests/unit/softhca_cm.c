@@ -210,11 +210,77 @@ static void migration(void **state)
 	end(&r);
 }
 
+/* Unread events move in their order, behind those that are there, and a listener's requests go with it. */
+static void unread_events(void **state)
+{
+	static const enum cm_event_type order[] = {CM_EV_ADDR_RESOLVED, CM_EV_CONNECT_REQUEST,
+						   CM_EV_CONNECT_REQUEST};
+	struct cm_number_resp resp;
+	struct rig r;
+	struct cm_of_id m = {.response = (uintptr_t)&resp};
+	uint32_t fresh[2], id, passive, own;
+	struct cm_channel *other;
+	int fd;
+
+	(void)state;
+	begin(&r, SH_FACE_MAINLINE);
+	other = channel(&r, 0, &fd);
+	m.id = listener(&r, 0, CM_PS_TCP, "0.0.0.0", 5);
+	m.value = (uint32_t)r.fd[0];
+	/* The first request is read where it came, the next two on the way. */
+	id = ask(&r, &passive);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(connect_len(&r, 1, routed(&r, 1, CM_PS_TCP, "127.128.0.1"),
+					     (uint8_t)(10 + i)),
+				 0);
+	for (int i = 0; i < 8; i++)
+		cm_timer_ready(&r.t->k, 0);
+	assert_int_equal(r.ch[0]->unread, 2);
+	/* One of the new channel's own is there before. */
+	{
+		struct cm_channel *old = r.ch[0];
+
+		r.ch[0] = other;
+		own = create(&r, 0, CM_PS_TCP);
+		assert_int_equal(resolve(&r, 0, own, "127.0.0.1", 20), 0);
+		cm_timer_ready(&r.t->k, 0);
+		assert_int_equal(cmd(&r, 0, CM_MIGRATE_ID, &m, sizeof(m), 4), 0);
+		/* How many were read of it so far. */
+		assert_int_equal(resp.value, 1);
+		assert_int_equal(old->unread, 0);
+		assert_false(readable(&r, 0));
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(event(&r, 0), order[i]);
+			if (!i)
+				continue;
+			fresh[i - 1] = r.ev.id;
+			/* The length of its data says which one it is. */
+			assert_int_equal(r.ev.param.conn.data[8 + i], 0x5a);
+			assert_int_equal(r.ev.param.conn.data[9 + i], 0);
+		}
+		assert_int_equal(event(&r, 0), -1);
+		/* The ids of these requests are the new channel's, that of the first one is not. */
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(accept_len(&r, 0, fresh[i], 0, 1), 0);
+		assert_int_equal(accept_len(&r, 0, passive, 0, 1), EINVAL);
+		r.ch[0] = old;
+	}
+	assert_int_equal(accept_len(&r, 0, passive, 0, 1), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(event(&r, 1), CM_EV_CONNECT_RESPONSE);
+	destroy(&r, 1, id);
+	cm_channel_free(other);
+	close(fd);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(framing), cmocka_unit_test(addresses), cmocka_unit_test(resolving),
-		cmocka_unit_test(level),   cmocka_unit_test(options),	cmocka_unit_test(migration),
+		cmocka_unit_test(framing),	 cmocka_unit_test(addresses),
+		cmocka_unit_test(resolving),	 cmocka_unit_test(level),
+		cmocka_unit_test(options),	 cmocka_unit_test(migration),
+		cmocka_unit_test(unread_events),
 	};
 
 	alarm(300);
