@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,6 +183,34 @@ static void edges(void)
 	close(fd);
 }
 
+static int selected(int s)
+{
+	struct timeval limit = {.tv_sec = s};
+	fd_set in, out, other;
+	int n;
+
+	FD_ZERO(&in);
+	FD_SET(channel->fd, &in);
+	out = other = in;
+	n = select(channel->fd + 1, &in, &out, &other, &limit);
+	must(n == 0 || n == 1, "select");
+	must(!FD_ISSET(channel->fd, &out) && !FD_ISSET(channel->fd, &other), "only to be read");
+	must(FD_ISSET(channel->fd, &in) ? n : !n, "what select() returns");
+	return n;
+}
+
+static void selects(void)
+{
+	struct rdma_cm_id *id = make_id();
+
+	must(!selected(0), "quiet");
+	resolve(id, 7471);
+	must(selected(20) && selected(0), "readable until it is read");
+	take(RDMA_CM_EVENT_ADDR_RESOLVED);
+	must(!selected(0), "quiet again");
+	rdma_destroy_id(id);
+}
+
 /* ---- processes ---- */
 
 /* Answers one request with a rejection. */
@@ -295,6 +325,79 @@ static void processes(void)
 }
 
 /* ---- data before the last message of the handshake is read ---- */
+
+static void send_fd(int to, int fd)
+{
+	char byte = 0, room[CMSG_SPACE(sizeof(fd))] = {0};
+	struct iovec data = {&byte, 1};
+	struct msghdr m = {.msg_iov = &data,
+			   .msg_iovlen = 1,
+			   .msg_control = room,
+			   .msg_controllen = sizeof(room)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	must(sendmsg(to, &m, 0) == 1, "sendmsg");
+}
+
+static int receive_fd(int from)
+{
+	char byte, room[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec data = {&byte, 1};
+	struct msghdr m = {.msg_iov = &data,
+			   .msg_iovlen = 1,
+			   .msg_control = room,
+			   .msg_controllen = sizeof(room)};
+	int fd;
+
+	must(recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m), "recvmsg");
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	return fd;
+}
+
+/* A process gets a channel from another one, which closes it. */
+static void passed_on(void)
+{
+	struct rdma_event_channel *own;
+	struct rdma_cm_id *id;
+	uint16_t number;
+	int pair[2];
+	pid_t pid;
+
+	rdma_destroy_event_channel(channel);
+	must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
+	pid = fork();
+	if (!pid) {
+		close(pair[0]);
+		channel = malloc(sizeof(*channel));
+		must(channel != NULL, "malloc");
+		channel->fd = receive_fd(pair[1]);
+		must(read(pair[1], &number, 1) == 1, "the maker has closed it");
+		id = bound("0.0.0.0");
+		must(!rdma_listen(id, 1), "rdma_listen");
+		number = ntohs(rdma_get_src_port(id));
+		must(write(pair[1], &number, sizeof(number)) == sizeof(number), "write");
+		reject_one();
+		must(!rdma_destroy_id(id), "rdma_destroy_id");
+		rdma_destroy_event_channel(channel);
+		_exit(0);
+	}
+	close(pair[1]);
+	own = rdma_create_event_channel();
+	must(own != NULL, "rdma_create_event_channel");
+	send_fd(pair[0], own->fd);
+	rdma_destroy_event_channel(own);
+	must(write(pair[0], "c", 1) == 1, "write");
+	must(read(pair[0], &number, sizeof(number)) == sizeof(number), "read");
+	ask(number, 28);
+	ended(pid);
+	close(pair[0]);
+	channel = rdma_create_event_channel();
+	must(channel != NULL, "rdma_create_event_channel");
+}
 
 static void create_qp(struct rdma_cm_id *id)
 {
@@ -457,8 +560,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{"devices", devices},	  {"threads", threads}, {"edges", edges},
-		{"processes", processes}, {"at_once", at_once}, {"rights", rights},
+		{"devices", devices},	  {"threads", threads},	    {"edges", edges},
+		{"processes", processes}, {"at_once", at_once},	    {"rights", rights},
+		{"selects", selects},	  {"passed_on", passed_on},
 	};
 
 	alarm(50);

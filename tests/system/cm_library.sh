@@ -31,7 +31,7 @@ else
 	ok "without a device there is no channel" ours without
 fi
 for kernel in ofed mainline; do
-	for case in devices threads edges processes at_once rights; do
+	for case in devices threads edges selects processes passed_on at_once rights; do
 		ok "$case, $kernel, our library" ours runs $kernel kick $case "$cm:$OURS"
 		if sanitized; then
 			:
