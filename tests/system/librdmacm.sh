@@ -56,6 +56,18 @@ with() { # with SERVER CLIENT, in front of the names; then words for the descrip
 	fi
 }
 
+# Programs that were linked against Debian's libraries, and need nothing that is newer than ours.
+debians_on_ours() { # debians_on_ours FACE
+	on_ours="${ours% *} /usr/bin/"
+	ok "Debian's rdma_client on our library, $1" says "end 0" pair 1 "$listens" "${on_ours}rdma_server" \
+		"${on_ours}rdma_client -s host0"
+	ok "Debian's ucmatose on our library, $1" says "return status 0" pair 1 "$listens" "${on_ours}ucmatose -m -c 3" \
+		"${on_ours}ucmatose -m -c 3 -s host0"
+	ok "Debian's udaddy on our library, $1" says "return status 0" pair 1 "$listens" "${on_ours}udaddy -c 2" \
+		"${on_ours}udaddy -c 2 -s host0"
+	ok "Debian's cmtime on our library, $1" timed "${on_ours}cmtime" "${on_ours}cmtime -s host0 -b host1 -c 20" 8
+}
+
 # What each tool answers to options that it cannot take.
 bad_options() {
 	while IFS='|' read -r words text; do
@@ -204,6 +216,7 @@ for face in ofed mainline; do
 		# One direction on each face; what crosses the device is the same.
 		[ $face = mainline ] && ! all_rows || with "$ours" /usr/bin/ "ours serves Debian's, $face" $face
 		[ $face = ofed ] && ! all_rows || with /usr/bin/ "$ours" "Debian's serves ours, $face" $face
+		! all_rows || debians_on_ours $face
 	else
 		skip "ours and Debian's, $face" "install rdmacm-utils"
 	fi
@@ -223,4 +236,14 @@ for face in ofed mainline; do
 	ok "rping: the client's pings are shorter, $face" unequal "-C 3 -S 1000" "-C 3" 0 0 3 "server DISCONNECT EVENT"
 	"$SOFTHCA" stop cm >/dev/null
 done
+# Doorbells trap in the same way on either face.
+if all_rows; then
+	if "$SOFTHCA" start --hosts 2 --mmio trap cm >"$tmp/start.out" 2>&1; then
+		alone "mainline, trap"
+		with "$ours" "$ours" "mainline, trap" mainline
+		"$SOFTHCA" stop cm >/dev/null
+	else
+		ok "mainline, trap: an instance" cat "$tmp/start.out"
+	fi
+fi
 finish

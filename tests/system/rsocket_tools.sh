@@ -168,6 +168,7 @@ for face in ofed mainline; do
 		# Without -b it listens on ::1.
 		ok "Debian's udpong on our library, on all addresses of IPv6, $face" datagrams "$on_ours /usr/bin/udpong -b ::" \
 			"${ours}udpong -s host0 -S 2000 -C 50"
+		! all_rows || ok "Debian's rcopy on our library, $face" copied "$on_ours /usr/bin/rcopy" "$on_ours /usr/bin/rcopy" source
 	else
 		skip "ours and Debian's, $face" "install rdmacm-utils"
 	fi
@@ -192,4 +193,13 @@ for face in ofed mainline; do
 	[ $face = ofed ] || ok "both ends end that would wait for each other" other_options
 	"$SOFTHCA" stop cm >/dev/null
 done
+# Doorbells trap in the same way on either face.
+if all_rows; then
+	if "$SOFTHCA" start --hosts 2 --mmio trap cm >"$tmp/start.out" 2>&1; then
+		streams "$ours" "$ours" "mainline, trap"
+		"$SOFTHCA" stop cm >/dev/null
+	else
+		ok "mainline, trap: an instance" cat "$tmp/start.out"
+	fi
+fi
 finish
