@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: the wire's requesters repeat what is lost soon, and not what is late: where answers take long, few packets are
- * sent twice.
+ * sent twice. A receiver that is not ready is asked as often as the QP allows, however long its answers take.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,13 +131,84 @@ static void test_forgets(void **state)
 	tpair_close(&p);
 }
 
+/* ---- answers that take some time ---- */
+
+static uint64_t sent_at[QUEUE];
+
+static void send_timed(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		       const unsigned char *payload, enum sh_wire_fate fate)
+{
+	sent_at[queue.tail % QUEUE] = dev->ops->now(dev->host);
+	send_packet(dev, p, dlid, payload, fate);
+}
+
+static const struct sh_wire_ops timed = {.send = send_timed, .pace = pace_of, .mad = take_mad};
+
+#define STEP (MS / 2)
+
+/* For one step. Each packet arrives that long after it was sent. */
+static void tick(struct tpair *p, uint64_t takes)
+{
+	mock_advance(p->m, STEP);
+	while (queue.head != queue.tail &&
+	       sent_at[queue.head % QUEUE] + takes <= p->m->dev.ops->now(p->m->dev.host))
+		deliver_one(p);
+}
+
+/*
+ * The receiver is never ready. As often as the QP allows, the requester waits and sends again, and then its request fails: not
+ * before a card's would, and not much later, although one packet that is sent ahead of time has two answers. code: of the wait;
+ * takes: how long a packet and its answer take.
+ */
+static void never_ready(uint32_t rnr_retry, uint32_t code, uint64_t takes)
+{
+	uint64_t wait = sh_rnr_ns(code), least = takes + rnr_retry * (takes + wait), most, ns = 0;
+	struct sh_counters *c;
+	struct tpair p;
+	struct twr wr;
+
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC,
+					   .rnr_retry = rnr_retry,
+					   .no_rnr_retry = !rnr_retry});
+	memset(paces, 0, sizeof(paces));
+	p.m->dev.wire = &timed;
+	tqp_ctx(&p.b)->min_rnr_timer = (uint8_t)code;
+	c = &sh_hca(&p.m->dev, 0)->counters;
+	/* For the second answer it may wait longer than it is told to. */
+	most = least + (rnr_retry + 1) * 10 * MS + 10 * STEP;
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+	tqp_send(&p.a, &wr);
+	for (; tqp_state(&p.a) == SH_QPS_RTS && ns <= most; ns += STEP)
+		tick(&p, takes / 2);
+	if (tqp_state(&p.a) != SH_QPS_ERR || ns < least)
+		fail_msg("rnr_retry %u, code %u, answers after %u ms: %u ms", rnr_retry, code,
+			 (unsigned int)(takes / MS), (unsigned int)(ns / MS));
+	assert_int_equal(c->rnr_retries, rnr_retry);
+	texpect_error(&p.acq[0], MLX4_SYNDROME_RNR_RETRY_EXC, true, 0);
+	while (queue.head != queue.tail)
+		tick(&p, takes / 2);
+	tpair_close(&p);
+}
+
+static void test_never_ready(void **state)
+{
+	static const uint32_t retries[] = {0, 1, 6};
+	static const uint32_t codes[] = {1, 12, 18, 25, 0}; /* .01, .64, 5.12, 61 and 655 ms */
+	static const uint64_t takes[] = {0, 3 * MS, 10 * MS};
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		for (unsigned int k = 0; k < 5; k++)
+			for (unsigned int n = 0; n < 3; n++)
+				never_ready(retries[i], codes[k], takes[n]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_rising),
-		cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_late),	    cmocka_unit_test(test_rising),
+		cmocka_unit_test(test_lost),	    cmocka_unit_test(test_forgets),
+		cmocka_unit_test(test_never_ready),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -195,14 +195,35 @@ static bool acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	return true;
 }
 
+#define TWIN_MOST UINT64_C(50000000)
+
+/*
+ * How long to wait for a receiver that was not ready. Of a packet that was sent again ahead of time (timer.c) there are two
+ * answers. Where attempts are counted, only the first one counts. So the requester waits until the other one must have
+ * come, too, and ignores it.
+ */
+static uint64_t rnr_wait(struct sh_dev *dev, struct sh_qp *qp, uint32_t code)
+{
+	uint64_t ns = sh_rnr_wait(qp, code), twin;
+
+	if (!dev->wire || qp->probed != qp->ack_psn + 1)
+		return ns;
+	qp->probed = 0;
+	if (qp->rnr_retry == SH_RNR_FOREVER)
+		return ns;
+	twin = 2 * sh_wire_pace(dev, qp);
+	if (twin > TWIN_MOST)
+		twin = TWIN_MOST;
+	return ns > twin ? ns : twin;
+}
+
 static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t code)
 {
+	uint64_t ns;
+
 	if (qp->rnr_waiting)
 		return;
-	/* Of a packet that was sent again ahead of time there are two answers; one of them counts. */
-	if (dev->wire && qp->probed == qp->ack_psn + 1) {
-		qp->probed = 0;
-	} else if (qp->rnr_retry != SH_RNR_FOREVER) {
+	if (qp->rnr_retry != SH_RNR_FOREVER) {
 		if (!qp->rnr_left) {
 			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_RNR_RETRY_EXC, SH_VENDOR_RNR);
 			return;
@@ -213,9 +234,10 @@ static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	qp->retries++;
 	if (dev->wire)
 		sh_wire_pace_again(dev, hca, qp);
+	ns = rnr_wait(dev, qp, code);
 	sh_requester_rewind(qp);
 	qp->rnr_waiting = 1;
-	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + sh_rnr_wait(qp, code));
+	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + ns);
 }
 
 static void refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome)
