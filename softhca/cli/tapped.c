@@ -14,7 +14,7 @@
 
 static bool is_request(const struct sh_tapped *t)
 {
-	return t->op >= SH_PKT_SEND && t->op <= SH_PKT_FA;
+	return sh_pkt_is_request(t->op);
 }
 
 /* What a socket sends does not tell the port that packets come from; softhca's come from RoCE's own. */
@@ -71,7 +71,7 @@ bool tapped_frame(const struct sh_tapped *t, const struct sh_wire_config *wire, 
 	f->ext.qkey = t->qkey;
 	f->ext.srcqp = t->srcqp & 0xffffff;
 	f->ext.va = t->va;
-	f->ext.rkey = t->rkey;
+	f->ext.rkey = f->ext.inv_rkey = t->rkey;
 	f->ext.dmalen = t->dmalen;
 	f->ext.swap_add = t->swap_add;
 	f->ext.compare = t->compare;

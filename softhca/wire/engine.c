@@ -223,6 +223,8 @@ static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 	case SH_ROCE_BAD_ICRC:
 		damaged(dev, sh_hca(dev, hca), port);
 		return;
+	case SH_ROCE_NOTICE:
+		return;
 	case SH_ROCE_GUESSED:
 	case SH_ROCE_OK:
 		break;

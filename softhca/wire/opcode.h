@@ -52,6 +52,8 @@ static inline int sh_bth_operation(unsigned int op, unsigned int flags)
 	case SH_PKT_WRITE:
 		return sh_bth_of_message(flags, SH_BTH_WRITE_FIRST, SH_BTH_WRITE_LAST_IMM,
 					 SH_BTH_WRITE_ONLY, SH_BTH_WRITE_ONLY_IMM);
+	case SH_PKT_SEND_INV:
+		return flags & SH_PKT_FIRST ? SH_BTH_SEND_ONLY_INV : SH_BTH_SEND_LAST_INV;
 	case SH_PKT_READ:
 		return SH_BTH_READ_REQUEST;
 	case SH_PKT_CS:

@@ -35,7 +35,7 @@ void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way)
 
 static void set_fields(struct sh_frame *f, const struct sh_packet *p)
 {
-	bool request = p->op >= SH_PKT_SEND && p->op <= SH_PKT_FA;
+	bool request = sh_pkt_is_request(p->op);
 
 	f->bth.se = request && p->flags & SH_PKT_SE;
 	/* As cards do when their path is the usual one. */
@@ -49,7 +49,7 @@ static void set_fields(struct sh_frame *f, const struct sh_packet *p)
 	f->ext.qkey = p->qkey;
 	f->ext.srcqp = p->srcqp & 0xffffff;
 	f->ext.va = p->va;
-	f->ext.rkey = p->rkey;
+	f->ext.rkey = f->ext.inv_rkey = p->rkey;
 	f->ext.dmalen = p->dmalen;
 	f->ext.swap_add = p->swap_add;
 	f->ext.compare = p->compare;
@@ -117,7 +117,7 @@ static void take_message(struct sh_packet *p, uint8_t op, unsigned int place, bo
 	p->flags = flags[place] | (imm ? SH_PKT_IMM : 0);
 }
 
-/* False: an operation that the device does not have, such as a SEND that invalidates. */
+/* False: there is no such operation. */
 static bool take_operation(struct sh_packet *p, uint8_t opcode)
 {
 	/* Of first, middle, last and only, where take_message() has them. */
@@ -154,6 +154,12 @@ static bool take_operation(struct sh_packet *p, uint8_t opcode)
 		case SH_BTH_FETCH_ADD:
 			p->op = SH_PKT_FA;
 			break;
+		case SH_BTH_SEND_LAST_INV:
+			take_message(p, SH_PKT_SEND_INV, 2, false);
+			break;
+		case SH_BTH_SEND_ONLY_INV:
+			take_message(p, SH_PKT_SEND_INV, 4, false);
+			break;
 		default:
 			return false;
 		}
@@ -171,7 +177,7 @@ static void take_fields(struct sh_packet *p, const struct sh_frame *f)
 	p->qkey = f->ext.qkey;
 	p->srcqp = f->ext.srcqp;
 	p->va = f->ext.va;
-	p->rkey = f->ext.rkey;
+	p->rkey = p->op == SH_PKT_SEND_INV ? f->ext.inv_rkey : f->ext.rkey;
 	p->dmalen = f->ext.dmalen;
 	p->swap_add = p->op == SH_PKT_ATOMIC_RESP ? f->ext.original : f->ext.swap_add;
 	p->compare = f->ext.compare;
@@ -235,6 +241,8 @@ enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce
 	icrc = check_icrc(bytes, n, &f, way);
 	if (icrc == SH_ROCE_BAD_ICRC)
 		return icrc;
+	if (f.bth.opcode == SH_BTH_NOTIFY)
+		return SH_ROCE_NOTICE;
 	if (!take_service(p, f.bth.opcode) || !take_operation(p, f.bth.opcode))
 		return SH_ROCE_MALFORMED;
 	take_fields(p, &f);

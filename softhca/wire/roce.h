@@ -52,6 +52,7 @@ void sh_roce_spoil(unsigned char *bytes, long n, uint32_t payload);
 enum sh_roce {
 	SH_ROCE_OK,
 	SH_ROCE_GUESSED, /* right, if its identification is the only one that makes it so */
+	SH_ROCE_NOTICE,	 /* of congestion (CNP), which no QP here heeds: *p has nothing of it */
 	SH_ROCE_MALFORMED,
 	SH_ROCE_BAD_ICRC,
 };

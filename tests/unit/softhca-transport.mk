@@ -133,6 +133,11 @@ softhca_transport_wire_read_SOURCES = softhca_transport_wire_read.c softhca_wire
 softhca_transport_wire_read_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_wire_read_LDADD = $(softhca_wire_libs)
 
+check_PROGRAMS += softhca_transport_wire_rules
+softhca_transport_wire_rules_SOURCES = softhca_transport_wire_rules.c softhca_wire_rig.h
+softhca_transport_wire_rules_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_rules_LDADD = $(softhca_wire_libs)
+
 check_PROGRAMS += softhca_transport_wire_pace
 softhca_transport_wire_pace_SOURCES = softhca_transport_wire_pace.c softhca_wire_rig.h
 softhca_transport_wire_pace_CPPFLAGS = $(softhca_device_cppflags)

@@ -428,6 +428,32 @@ static void test_operations(void **state)
 				}
 }
 
+/* A card's notification of congestion: right, and nothing for a QP, from any port. A damaged one is neither. */
+static void test_notice(void **state)
+{
+	static const char cnp[] = "45c2003c718c40004011 91610a0011010a001201 000012b700280000 "
+				  "8100ffff4000011800000000 00000000000000000000000000000000 "
+				  "82fd002a";
+	const struct sh_roce_way from = {.from = {0, SH_IP_MAPPED | 0x0a001101},
+					 .to = {0, SH_IP_MAPPED | 0x0a001201}};
+	unsigned char bytes[SH_ROCE_BYTES];
+	uint8_t credits = SH_ROCE_CREDITS;
+	size_t n = from_hex(cnp, bytes);
+	struct sh_packet p;
+	struct sh_seg seg;
+	enum sh_roce is;
+
+	(void)state;
+	is = sh_roce_decode(bytes, n - SH_ROCE_HEAD, &from, &p, &seg);
+	assert_int_equal(is, SH_ROCE_NOTICE);
+	assert_int_equal(sh_roce_judge(is, 0, &credits), SH_ROCE_NOTICE);
+	assert_int_equal(sh_roce_judge(is, SH_ROCE_PORT, &credits), SH_ROCE_NOTICE);
+	assert_int_equal(credits, SH_ROCE_CREDITS);
+	bytes[SH_ROCE_HEAD + 20] ^= 1;
+	assert_int_equal(sh_roce_decode(bytes, n - SH_ROCE_HEAD, &from, &p, &seg),
+			 SH_ROCE_BAD_ICRC);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,7 +461,7 @@ int main(void)
 		cmocka_unit_test(test_flips),	   cmocka_unit_test(test_identification),
 		cmocka_unit_test(test_operations), cmocka_unit_test(test_ipv6),
 		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_groups),	   cmocka_unit_test(test_notice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: packets that no instance sends but others may: with operations that the device does not have.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "softhca_wire_rig.h"
+#include "softhca/device/memory/instance.h"
+
+enum { REQ_ERR = 2 };
+
+#define PKEY 0xffff
+
+struct crafted {
+	uint8_t opcode;
+	uint16_t pkey; /* 0: the right one */
+	uint32_t qkey, psn, len;
+};
+
+static unsigned char payload[4096];
+
+/* From a's port to the QP of b. */
+static void craft(struct tpair *p, struct crafted c)
+{
+	const struct sh_roce_way way = way_to(B_FAR);
+	unsigned char bytes[SH_ROCE_BYTES];
+	struct sh_frame f;
+	long n;
+
+	memset(&f, 0, sizeof(f));
+	sh_roce_set_way(&f, &way);
+	f.bth.opcode = c.opcode;
+	f.bth.pkey = c.pkey ? c.pkey : PKEY;
+	f.bth.qpn = p->b.qpn;
+	f.bth.ack = true;
+	f.bth.psn = c.psn;
+	f.ext.srqn = p->srq.srqn;
+	f.ext.qkey = c.qkey;
+	f.ext.srcqp = p->a.qpn;
+	f.ext.va = (uintptr_t)p->bmem;
+	f.ext.rkey = f.ext.inv_rkey = p->bkey;
+	f.ext.dmalen = 2 * TMTU;
+	f.payload = payload;
+	f.len = c.len;
+	n = sh_frame_encode(&f, bytes, sizeof(bytes));
+	assert_true(n > 0);
+	deliver(p, bytes, n, B_FAR, A_FAR);
+}
+
+/* The one answer that waits, which does not arrive. */
+static struct sh_packet answered(void)
+{
+	struct sh_roce_way way = way_to(A_FAR);
+	struct sh_packet p;
+	struct sh_seg seg;
+
+	assert_int_equal(queue.tail - queue.head, 1);
+	assert_int_equal(sh_roce_decode(queue.packet[queue.head % QUEUE].bytes,
+					(size_t)queue.packet[queue.head % QUEUE].n - SH_ROCE_HEAD,
+					&way, &p, &seg),
+			 SH_ROCE_OK);
+	queue.head++;
+	return p;
+}
+
+/* ---- a SEND that invalidates a key ---- */
+
+static void invalidates(uint32_t type, bool whole)
+{
+	uint8_t service = type == SH_QPT_XRC ? SH_BTH_XRC : SH_BTH_RC;
+	uint8_t inv = service | (whole ? SH_BTH_SEND_ONLY_INV : SH_BTH_SEND_LAST_INV);
+	uint32_t psn = TPSN;
+	struct sh_packet nak;
+	struct tpair p;
+
+	open_pair(&p, &(struct tpair_opts){.type = type});
+	tpair_recv(&p, 0, TMEM);
+	if (!whole) {
+		craft(&p, (struct crafted){.opcode = service | SH_BTH_SEND_FIRST,
+					   .psn = psn++,
+					   .len = TMTU});
+		assert_int_equal(answered().syndrome, SH_AETH_ACK);
+	}
+	/* Ahead of its turn it is only that. */
+	craft(&p, (struct crafted){.opcode = inv, .psn = psn + 1, .len = 8});
+	assert_int_equal(answered().syndrome, SH_AETH_NAK_SEQ);
+	assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
+	craft(&p, (struct crafted){.opcode = inv, .psn = psn, .len = 8});
+	nak = answered();
+	assert_int_equal(nak.op, SH_PKT_ACK);
+	assert_int_equal(nak.syndrome, SH_AETH_NAK_REQ);
+	assert_int_equal(nak.psn, psn);
+	assert_int_equal(nak.dqpn, p.a.qpn);
+	assert_int_equal(tqp_state(&p.b), SH_QPS_ERR);
+	/* The test's receive QP of XRC is the kernel's, which tells no program. */
+	if (type == SH_QPT_RC)
+		assert_int_equal(tasync(p.m, p.b.ctx, REQ_ERR), 1);
+	/* Of an earlier life: nobody hears of it. */
+	craft(&p, (struct crafted){.opcode = inv, .psn = psn, .len = 8});
+	assert_true(queue.head == queue.tail);
+	tpair_close(&p);
+}
+
+/* The device has no such operation, and says so: a requester that hears nothing would repeat it. */
+static void test_invalidate(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		invalidates(i & 1 ? SH_QPT_XRC : SH_QPT_RC, i & 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_invalidate),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
