@@ -41,7 +41,7 @@ static struct {
 	uint8_t credits[SH_MAX_LIDS]; /* of the peers, for sh_roce_judge() */
 	bool softhca[SH_MAX_LIDS];    /* the peers that are instances */
 	struct sh_wire_pace pace[SH_MAX_LIDS];
-	bool merges; /* this kernel takes datagrams apart */
+	bool merges; /* this kernel takes datagrams apart; false for good when it refused one */
 } engine;
 
 /* ---- sending ---- */
@@ -63,7 +63,7 @@ static bool find_way(struct sh_dev *dev, const struct sh_packet *p, uint16_t dli
 						  : sh_wire_group(engine.wire.network, p->grh.dgid),
 		       .sport = SH_ROCE_PORT},
 		.fd = engine.fd[number],
-		.merge = engine.merges && dlid < SH_MAX_LIDS &&
+		.merge = __atomic_load_n(&engine.merges, __ATOMIC_RELAXED) && dlid < SH_MAX_LIDS &&
 			 __atomic_load_n(&engine.softhca[dlid], __ATOMIC_RELAXED),
 	};
 	return true;
@@ -79,6 +79,8 @@ static void count(struct sh_dev *dev, struct sh_outgoing_done done)
 		SH_COUNT_WIRE(dev, sent, done.sent);
 	if (done.unsent)
 		SH_COUNT_WIRE(dev, unsent, done.unsent);
+	if (done.refused)
+		__atomic_store_n(&engine.merges, false, __ATOMIC_RELAXED);
 }
 
 static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,

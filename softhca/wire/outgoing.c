@@ -106,7 +106,7 @@ unsigned char *sh_outgoing_room(const struct sh_outgoing_way *way, const struct 
 struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
 					   const struct sh_packet *p, const unsigned char *payload)
 {
-	struct sh_outgoing_done done = {0, 0};
+	struct sh_outgoing_done done = {0, 0, false};
 	struct datagram *d;
 	size_t head = sh_roce_head(way->ip.to);
 	long n;
@@ -139,17 +139,33 @@ struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
 	return done;
 }
 
-/* One by one: the kernel, or the network card, does not take datagrams apart. */
+/*
+ * One by one: the kernel, or the network card, does not take datagrams apart. Packet i was written for identification i, but one that
+ * leaves alone has 0, and a receiver may compare.
+ */
 static uint32_t send_apart(const struct datagram *d)
 {
+	size_t head = sh_roce_head(out.way.ip.to);
 	uint32_t sent = 0;
 
-	for (uint32_t i = 0; i < d->n; i++)
-		sent += !send_one(out.way.fd, out.packet[d->first + i], &out.to, out.to_len);
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct iovec packet = out.packet[d->first + i];
+
+		if (i)
+			sh_roce_renumber((unsigned char *)packet.iov_base - head,
+					 head + packet.iov_len, 0);
+		sent += !send_one(out.way.fd, packet, &out.to, out.to_len);
+	}
 	return sent;
 }
 
-/* Sends datagrams from that one on, until one fails. Returns how many have gone. */
+/* Does the system never take a datagram apart on this way? Other errors pass, or are those of single packets. */
+static bool is_refusal(int err)
+{
+	return err == EIO || err == EINVAL || err == EOPNOTSUPP;
+}
+
+/* Sends datagrams from that one on, until one fails. Returns how many have gone. 0: errno says why. */
 static uint32_t send_from(uint32_t first)
 {
 	union {
@@ -187,21 +203,24 @@ static uint32_t send_from(uint32_t first)
 
 struct sh_outgoing_done sh_outgoing_flush(void)
 {
-	struct sh_outgoing_done done = {0, 0};
+	struct sh_outgoing_done done = {0, 0, false};
 	uint32_t next = 0;
 
 	while (next < out.datagrams) {
+		const struct datagram *d = &out.datagram[next];
 		uint32_t n = send_from(next), sent;
+		bool refusal = !n && d->n > 1 && is_refusal(errno);
 
-		for (uint32_t i = next; i < next + n; i++)
-			done.sent += out.datagram[i].n;
+		for (uint32_t i = 0; i < n; i++)
+			done.sent += d[i].n;
 		next += n;
-		if (next == out.datagrams)
-			break;
-		/* This one failed. */
-		sent = send_apart(&out.datagram[next]);
+		/* The next one failed, but only when it is the first one the kernel says why. */
+		if (n)
+			continue;
+		sent = send_apart(d);
 		done.sent += sent;
-		done.unsent += out.datagram[next].n - sent;
+		done.unsent += d->n - sent;
+		done.refused |= refusal && sent == d->n;
 		next++;
 	}
 	sh_outgoing_begin();

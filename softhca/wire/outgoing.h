@@ -4,7 +4,8 @@
  * one datagram of the kernel's carries many packets of one length. The kernel or the network card
  * takes it apart (UDP_SEGMENT), and gives the packets the identifications 0, 1, 2 and so on. Not
  * all cards are known to do so. Receivers other than softhca may check the ICRC with the
- * identification, so they get datagrams of one packet each.
+ * identification, so they get datagrams of one packet each. Where the kernel refuses a datagram of
+ * several packets, these leave one by one, with identification 0.
  */
 #ifndef SOFTHCA_WIRE_OUTGOING_H
 #define SOFTHCA_WIRE_OUTGOING_H
@@ -27,6 +28,7 @@ struct sh_outgoing_way {
 /* What has become of packets, for their sender to count. */
 struct sh_outgoing_done {
 	uint32_t sent, unsent;
+	bool refused; /* the system does not take datagrams apart: the next ones had better carry one packet each */
 };
 
 /* Sends one packet at once. payload: p->payload.len bytes. spoilt: with a wrong bit behind the ICRC. */

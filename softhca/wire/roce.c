@@ -6,10 +6,11 @@
 #include "opcode.h"
 #include "roce.h"
 
-#define DF	  0x4000
-#define TTL	  64
-#define TTL_GROUP 1 /* routers do not pass it on */
-#define UDP	  17
+#define DF	       0x4000
+#define TTL	       64
+#define TTL_GROUP      1 /* routers do not pass it on */
+#define UDP	       17
+#define IDENTIFICATION 4 /* its place in the header of IPv4 */
 
 void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way)
 {
@@ -74,6 +75,18 @@ long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 	f.payload = payload;
 	f.len = p->payload.len;
 	return sh_frame_encode(&f, bytes, SH_ROCE_BYTES);
+}
+
+void sh_roce_renumber(unsigned char *bytes, size_t n, uint16_t id)
+{
+	uint32_t icrc;
+
+	if (bytes[0] >> 4 != 4)
+		return;
+	sh_put16(bytes + IDENTIFICATION, id);
+	icrc = sh_frame_icrc(SH_LINK_IP, bytes, n - SH_ICRC_BYTES);
+	for (unsigned int i = 0; i < SH_ICRC_BYTES; i++)
+		bytes[n - SH_ICRC_BYTES + i] = (unsigned char)(icrc >> 8 * i);
 }
 
 size_t sh_roce_before(const struct sh_packet *p, struct sh_ip to)

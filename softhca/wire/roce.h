@@ -40,6 +40,12 @@ void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way);
 long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 		    const struct sh_roce_way *way, unsigned char bytes[SH_ROCE_BYTES]);
 
+/*
+ * Gives such a packet of n bytes another identification, with the ICRC that this takes, as far as a socket sends it. One of
+ * IPv6 has none, and stays as it is.
+ */
+void sh_roce_renumber(unsigned char *bytes, size_t n, uint16_t id);
+
 /* How many bytes of such a packet to that address are in front of its payload. 0: it cannot be a packet. */
 size_t sh_roce_before(const struct sh_packet *p, struct sh_ip to);
 

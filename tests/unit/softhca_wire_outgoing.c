@@ -111,7 +111,7 @@ static struct sh_outgoing_done gather(struct ends *e, struct sent *s)
 /* A WRITE of n packets, the last one of which has that length. */
 static void gather_write(struct ends *e, uint32_t n, uint32_t mtu, uint32_t last, uint8_t flags)
 {
-	struct sh_outgoing_done done = {0, 0};
+	struct sh_outgoing_done done = {0, 0, false};
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint8_t f = (i ? 0 : SH_PKT_FIRST) | (i + 1 == n ? SH_PKT_LAST | flags : 0);
@@ -130,6 +130,7 @@ static void flush(uint32_t due)
 
 	assert_int_equal(done.sent, due);
 	assert_int_equal(done.unsent, 0);
+	assert_false(done.refused);
 }
 
 struct taken {
@@ -326,19 +327,39 @@ static void test_two_ways(void **state)
 	end(&e);
 }
 
-/* A kernel that does not take this datagram apart: the packets go one by one, and are accepted. */
+/*
+ * A kernel that does not take this datagram apart: the packets go one by one, with identification 0, as any receiver accepts
+ * them. The caller learns of it, and merges no more.
+ */
 static void test_refused(void **state)
 {
 	struct ends e = begin(true, true);
+	struct sh_outgoing_done done;
 	struct taken t;
 	int on = 1;
 
 	(void)state;
 	assert_int_equal(setsockopt(e.from, SOL_SOCKET, NO_CHECK, &on, sizeof(on)), 0);
-	gather_write(&e, 16, 1024, 1024, 0);
-	flush(16);
-	t = take_all(&e, ANY);
+	gather_write(&e, 16, 1024, 1000, 0);
+	done = sh_outgoing_flush();
+	assert_int_equal(done.sent, 16);
+	assert_int_equal(done.unsent, 0);
+	assert_true(done.refused);
+	t = take_all(&e, ZERO);
 	assert_int_equal(t.datagrams, 16);
+	/* Behind one that it takes. */
+	count = 0;
+	gather(&e, next(SH_PKT_ACK, SH_PKT_FIRST | SH_PKT_LAST, 0));
+	gather_write(&e, 8, 1024, 1024, 0);
+	done = sh_outgoing_flush();
+	assert_int_equal(done.sent, 9);
+	assert_true(done.refused);
+	take_all(&e, ZERO);
+	/* Nothing is wrong with single ones. */
+	count = 0;
+	gather(&e, next(SH_PKT_ACK, SH_PKT_FIRST | SH_PKT_LAST, 0));
+	flush(1);
+	take_all(&e, ZERO);
 	end(&e);
 }
 
@@ -355,6 +376,8 @@ static void test_unsent(void **state)
 	done = sh_outgoing_flush();
 	assert_int_equal(done.sent, 0);
 	assert_int_equal(done.unsent, 8);
+	/* That is no matter of merging. */
+	assert_false(done.refused);
 	e.from = bound(place(1));
 	e.way.fd = e.from;
 	flush(0);
