@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what is left to the wire's engine, packets of strangers, and faults of the links to other instances.
+ * Description: what is left to the wire's engine, packets of strangers, faults of the links to other instances, and ports that
+ * go down.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -240,12 +241,57 @@ static void test_late_links(void **state)
 		}
 }
 
+static void set_delay(struct tpair *p, uint64_t us)
+{
+	struct sh_fault_rule *rule = &p->m->inst->faults.rule[SH_FAULT_DELAY];
+
+	rule->delay_ns = us * 1000;
+	rule->rate = us ? SH_FAULT_MILLION : 0;
+	p->m->inst->faults.active = us ? SH_ACTIVE_FAULTS : 0;
+}
+
+/* What a fault holds back, a request or an answer, does not leave a port that is down meanwhile, and is counted as what does not. */
+static void test_port_goes_down(void **state)
+{
+	(void)state;
+	for (unsigned int answer = 0; answer < 2; answer++) {
+		struct sh_counters *c;
+		struct tpair p;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+		c = &sh_hca(&p.m->dev, answer)->counters;
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+		tfill(p.amem, TMEM, 1);
+		if (!answer)
+			set_delay(&p, 2000);
+		tqp_send(&p.a, &wr);
+		if (answer) {
+			set_delay(&p, 2000);
+			deliver_one(&p);
+		}
+		assert_int_equal(queue.sent, answer);
+		sh_hca(&p.m->dev, answer)->port[0].state = 1;
+		mock_advance(p.m, 3 * MS);
+		assert_int_equal(queue.sent, answer);
+		assert_int_equal(c->drops_port, 1);
+		sh_hca(&p.m->dev, answer)->port[0].state = 4;
+		set_delay(&p, 0);
+		mock_advance(p.m, 300 * MS);
+		pump(&p);
+		texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+		assert_memory_equal(p.amem, p.bmem, 100);
+		tpair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_left),	       cmocka_unit_test(test_token),
 		cmocka_unit_test(test_strangers),      cmocka_unit_test(test_faults_of_links),
 		cmocka_unit_test(test_fate_of_thrown), cmocka_unit_test(test_late_links),
+		cmocka_unit_test(test_port_goes_down),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

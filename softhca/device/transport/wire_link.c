@@ -19,12 +19,17 @@ struct late {
 	unsigned char payload[];
 };
 
+/* The port that it leaves may have gone down meanwhile. */
 static void late_leaves(struct sh_dev *dev, uint64_t a, uint64_t b)
 {
 	struct late *l = (struct late *)(uintptr_t)a;
+	uint32_t hca, port;
 
 	(void)b;
-	dev->wire->send(dev, &l->p, l->dlid, l->payload, SH_WIRE_WHOLE);
+	if (sh_lid_lookup(dev, l->p.slid, &hca, &port) && !sh_port_active(sh_hca(dev, hca), port))
+		SH_DROPPED(sh_hca(dev, hca), port, 1);
+	else
+		dev->wire->send(dev, &l->p, l->dlid, l->payload, SH_WIRE_WHOLE);
 	free(l);
 }
 
