@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: packets that no instance sends but others may: with operations that the device does not have.
+ * Description: packets that no instance sends but others may: with operations that the device does not have, and with lengths
+ * that no packet of a message has.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,10 +113,69 @@ static void test_invalidate(void **state)
 		invalidates(i & 1 ? SH_QPT_XRC : SH_QPT_RC, i & 2);
 }
 
+/* ---- lengths ---- */
+
+static const struct message {
+	uint8_t opcode[3];
+	uint32_t len[3];
+	uint32_t n; /* packets */
+} short_ones[] = {
+	{{SH_BTH_SEND_FIRST, SH_BTH_SEND_MIDDLE, SH_BTH_SEND_LAST}, {TMTU, 100, 10}, 3},
+	{{SH_BTH_SEND_FIRST, SH_BTH_SEND_LAST}, {100, 10}, 2},
+	{{SH_BTH_SEND_FIRST, SH_BTH_SEND_LAST}, {TMTU + 4, 10}, 2},
+	{{SH_BTH_SEND_FIRST, SH_BTH_SEND_LAST}, {TMTU, 0}, 2},
+	{{SH_BTH_SEND_FIRST, SH_BTH_SEND_LAST}, {TMTU, TMTU + 1}, 2},
+	{{SH_BTH_SEND_ONLY}, {TMTU + 1}, 1},
+	{{SH_BTH_WRITE_FIRST, SH_BTH_WRITE_MIDDLE, SH_BTH_WRITE_LAST_IMM},
+	 {TMTU, 100, TMTU - 100},
+	 3},
+	{{SH_BTH_WRITE_FIRST, SH_BTH_WRITE_LAST_IMM}, {TMTU + 4, TMTU - 4}, 2},
+	{{SH_BTH_WRITE_FIRST, SH_BTH_WRITE_LAST_IMM}, {TMTU - 4, TMTU + 4}, 2},
+	{{SH_BTH_WRITE_ONLY_IMM}, {2 * TMTU}, 1},
+};
+
+/*
+ * A message of UC with a packet whose length does not fit is dropped, and the next one takes the receive that it may have
+ * taken.
+ */
+static void test_lengths(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(short_ones) / sizeof(short_ones[0]); i++) {
+		const struct message *m = &short_ones[i];
+		struct mlx4_cqe cqe;
+		uint32_t psn = TPSN;
+		struct tpair p;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_UC});
+		tpair_recv(&p, 0, TMEM);
+		for (uint32_t n = 0; n < m->n; n++)
+			craft(&p, (struct crafted){.opcode = SH_BTH_UC | m->opcode[n],
+						   .psn = psn++,
+						   .len = m->len[n]});
+		if (tcq_poll(&p.bcq[1], &cqe))
+			fail_msg("message %u completes", i);
+		assert_true(sh_hca(&p.m->dev, 1)->counters.out_of_sequence > 0);
+		craft(&p, (struct crafted){.opcode = SH_BTH_UC | SH_BTH_SEND_FIRST,
+					   .psn = psn++,
+					   .len = TMTU});
+		craft(&p, (struct crafted){
+				  .opcode = SH_BTH_UC | SH_BTH_SEND_LAST, .psn = psn++, .len = 5});
+		assert_true(tcq_poll(&p.bcq[1], &cqe));
+		assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_RECV_SEND);
+		assert_int_equal(__builtin_bswap32(cqe.byte_cnt), TMTU + 5);
+		assert_int_equal(cqe.wqe_index, 0);
+		assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
+		assert_int_equal(queue.sent, 0);
+		tpair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_invalidate),
+		cmocka_unit_test(test_lengths),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

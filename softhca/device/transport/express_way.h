@@ -81,7 +81,7 @@ static inline uint32_t held_back(const struct sh_express *e)
 static inline bool fits(const struct sh_express *e, const struct sh_packet *p, uint8_t service)
 {
 	if (!sh_is_acknowledged(service))
-		return sh_is_whole(p);
+		return sh_is_whole(p) && (service == SH_SVC_UD || sh_length_fits(e->qp, p));
 	return !sh_ahead(e->qp, held_back(e), p) && sh_is_whole(p) && sh_length_fits(e->qp, p);
 }
 

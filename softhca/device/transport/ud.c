@@ -179,6 +179,11 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 		SH_COUNT(hca, out_of_sequence, p->npackets);
 		goto out;
 	}
+	if (!sh_length_fits(qp, p)) {
+		abandon(dev, hca, qp);
+		SH_COUNT(hca, out_of_sequence, p->npackets);
+		goto out;
+	}
 	if (op == SH_RECV_SEND)
 		uc_send(dev, hca, qp, p, resp);
 	else if (!uc_write(dev, hca, qp, p, resp))
