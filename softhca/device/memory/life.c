@@ -21,7 +21,7 @@
 /* For the slots below this number: as many threads of an instance at a time. */
 #define DOORS  1024
 #define NAP_NS 50000
-#define NAPS   8
+#define NAPS   64 /* on a busy machine most of them may end in a switch */
 
 /* The C library's, from 2.35 on. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
