@@ -152,8 +152,10 @@ restarted() { # restarted PSN COUNTER
 	# Both times it is the first QP of an instance.
 	"$SOFTHCA" stop a && "$SOFTHCA" start --wire "$net.1/24" a || return 1
 	take_port
+	was_silent=$?
 	PSN=$1 timeout 120 "$SOFTHCA" run --instance a -- "$PROGRAMS/wire_peers" old -p "$port" >"$tmp/server.out" 2>&1 &
 	server=$!
+	return "$was_silent"
 	until_true listening || { cat "$tmp/server.out"; return 1; }
 	PSN=$1 timeout 120 "$SOFTHCA" run --instance b -- "$PROGRAMS/wire_peers" old -p "$port" 127.0.0.1 >"$tmp/old.out" 2>&1 &
 	old=$!
