@@ -43,6 +43,10 @@ ok "rc, sleeping" ours across "$TOOLS/ibv_rc_pingpong" -e --verify -n 50
 ok "rc, messages of many packets" ours across "$TOOLS/ibv_rc_pingpong" --verify -s 1048576 -n 10 -r 4
 ok "xrc, two clients" ours across_xrc
 ok "rc: every operation, contents, a late receive, a wrong key" ours across "$PROGRAMS/wire_peers" all
+# Of the messages of 5 packets: the WRITE with immediate data, the one without it, the first READ.
+for psn in -115 -120 -125; do
+	ok "rc: PSNs that wrap after ${psn#-} packets" ours across env PSN=$((0x1000000 + psn)) "$PROGRAMS/wire_peers" all
+done
 
 ok "uc: WRITEs with and without immediate data" ours across "$PROGRAMS/wire_peers" uc
 ok "ud: with and without immediate data" ours across "$PROGRAMS/wire_peers" ud

@@ -10,8 +10,10 @@
  * With the index of a GID in the environment variable GID_INDEX, the process names its port by that GID
  * alone, as peers without LIDs do. DEVICE: the name of the device, else the first.
  *
- * all: SENDs, WRITEs, READs, atomics, a receive that comes late, and a key that is wrong. The PSNs
- * wrap in the middle.
+ * The environment variable PSN has the number of the QPs' first packet. Without it the PSNs wrap in the middle of a SEND of 5
+ * packets (all), of a WRITE of 20 or 65 (lossy, uc), or of a SEND of 20 (last).
+ *
+ * all: SENDs, WRITEs, READs, atomics, a receive that comes late, and a key that is wrong.
  *
  * lossy: the same with less data, for a wire that loses packets. If an answer is lost that no other
  * one follows, the requester waits for its time-out, here four times 134 ms; so the sizes are few. The
@@ -30,7 +32,7 @@
  * loses packets would lose some of these for good.
  *
  * old: the first process is killed while the second one sends, which goes on until the retries have
- * run out, for some seconds. The environment variable PSN has the number of the QPs' first packet.
+ * run out, for some seconds.
  *
  * new: as lossy, again and again on the same QPs, until the process whose number is in the environment
  * variable OLD has ended: one of "old", which sends to a QP that had the number of the first process's.
@@ -57,7 +59,9 @@
 #include <infiniband/verbs.h>
 
 #define HALF ((size_t)2 << 20)
-#define PSN  0xfffff8
+/* active() has sent 108 packets when it comes to messages of 4097 bytes; with few sizes 92 when it comes to a WRITE of 20001. */
+#define PSN	 (0x1000000 - 110)
+#define PSN_LAST (0x1000000 - 8)
 
 struct place {
 	uint64_t addr;
@@ -699,13 +703,15 @@ int main(int argc, char **argv)
 	old = !strcmp(argv[1], "old");
 	sleeps = !strcmp(argv[1], "soak");
 	new = sleeps || !strcmp(argv[1], "new");
-	if (psn)
-		first_psn = (uint32_t)strtoul(psn, NULL, 0);
 	killed = !strcmp(argv[1], "killed");
 	lossy = !strcmp(argv[1], "lossy");
 	out = !strcmp(argv[1], "outlives");
 	left = !strcmp(argv[1], "left");
 	last = !strcmp(argv[1], "last");
+	if (psn)
+		first_psn = (uint32_t)strtoul(psn, NULL, 0);
+	else if (last)
+		first_psn = PSN_LAST;
 	if (lossy || new) {
 		size = few;
 		nsizes = sizeof(few) / sizeof(few[0]);

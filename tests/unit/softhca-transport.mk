@@ -138,6 +138,11 @@ softhca_transport_wire_rules_SOURCES = softhca_transport_wire_rules.c softhca_wi
 softhca_transport_wire_rules_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_wire_rules_LDADD = $(softhca_wire_libs)
 
+check_PROGRAMS += softhca_transport_wire_wrap
+softhca_transport_wire_wrap_SOURCES = softhca_transport_wire_wrap.c softhca_wire_rig.h
+softhca_transport_wire_wrap_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_wrap_LDADD = $(softhca_wire_libs)
+
 check_PROGRAMS += softhca_transport_wire_pace
 softhca_transport_wire_pace_SOURCES = softhca_transport_wire_pace.c softhca_wire_rig.h
 softhca_transport_wire_pace_CPPFLAGS = $(softhca_device_cppflags)
