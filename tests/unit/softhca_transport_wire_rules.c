@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: packets that no instance sends but others may: with operations that the device does not have, and with lengths
- * that no packet of a message has.
+ * Description: packets that no instance sends but others may: with operations that the device does not have, with lengths
+ * that no packet of a message has, and with keys that do not match.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,11 +171,77 @@ static void test_lengths(void **state)
 	}
 }
 
+/* ---- keys ---- */
+
+/* With another partition's key nothing happens but that it is counted. */
+static void test_pkeys(void **state)
+{
+	static const uint8_t operations[] = {SH_BTH_SEND_ONLY, SH_BTH_WRITE_ONLY,
+					     SH_BTH_READ_REQUEST, SH_BTH_FETCH_ADD, SH_BTH_ACK};
+	static const struct {
+		uint32_t type;
+		uint8_t service;
+	} types[] = {{SH_QPT_RC, SH_BTH_RC},
+		     {SH_QPT_XRC, SH_BTH_XRC},
+		     {SH_QPT_UC, SH_BTH_UC},
+		     {SH_QPT_UD, SH_BTH_UD}};
+
+	(void)state;
+	for (unsigned int i = 0; i < 4 * sizeof(operations); i++) {
+		uint8_t opcode = types[i % 4].service | operations[i / 4];
+		struct sh_counters *c;
+		struct tpair p;
+
+		if (sh_opcode_ext(opcode) < 0)
+			continue;
+		open_pair(&p, &(struct tpair_opts){.type = types[i % 4].type});
+		c = &sh_hca(&p.m->dev, 1)->counters;
+		tfill(p.bmem, TMEM, i);
+		memcpy(p.amem, p.bmem, TMEM);
+		tpair_recv(&p, 0, TMEM);
+		craft(&p, (struct crafted){.opcode = opcode, .pkey = 0x9234, .psn = TPSN});
+		assert_int_equal(c->drops_pkey, 1);
+		/* Of no partition. */
+		craft(&p, (struct crafted){.opcode = opcode, .pkey = 0x8000, .psn = TPSN});
+		assert_int_equal(c->drops_pkey, 2);
+		assert_int_equal(queue.sent, 0);
+		texpect_none(&p.bcq[0]);
+		texpect_none(&p.bcq[1]);
+		assert_memory_equal(p.amem, p.bmem, TMEM);
+		assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
+		tpair_close(&p);
+	}
+}
+
+static void test_qkey(void **state)
+{
+	struct sh_counters *c;
+	struct tpair p;
+	uint32_t qkey;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+	c = &sh_hca(&p.m->dev, 1)->counters;
+	qkey = tqp_ctx(&p.b)->qkey;
+	tpair_recv(&p, 0, TMEM);
+	craft(&p,
+	      (struct crafted){.opcode = SH_BTH_UD | SH_BTH_SEND_ONLY, .qkey = qkey + 1, .len = 8});
+	assert_int_equal(c->drops_qkey, 1);
+	texpect_none(&p.bcq[1]);
+	craft(&p, (struct crafted){.opcode = SH_BTH_UD | SH_BTH_SEND_ONLY, .qkey = qkey, .len = 8});
+	assert_int_equal(c->drops_qkey, 1);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+	assert_int_equal(queue.sent, 0);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_invalidate),
 		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_pkeys),
+		cmocka_unit_test(test_qkey),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
