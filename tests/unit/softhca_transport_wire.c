@@ -209,29 +209,40 @@ static void test_probe_of_the_dead(void **state)
 }
 
 /* However often answers or requests are lost, an atomic operation is executed once. */
+static void atomic(uint32_t type, uint8_t opcode, uint64_t found, unsigned int lose)
+{
+	bool swaps = opcode == MLX4_OPCODE_ATOMIC_CS && found == 41;
+	struct tpair p;
+	struct twr wr;
+	uint64_t word = found;
+
+	open_pair(&p, &(struct tpair_opts){.type = type});
+	queue.lose = lose;
+	memcpy(p.bmem, &word, 8);
+	wr = tpair_wr(&p, opcode, 8);
+	wr.swap_add = 5;
+	wr.compare = 41;
+	tqp_send(&p.a, &wr);
+	pump(&p);
+	mock_advance(p.m, 300 * MS);
+	pump(&p);
+	texpect(&p.acq[0], opcode, true, 0);
+	memcpy(&word, p.amem, 8);
+	assert_int_equal(word, found);
+	memcpy(&word, p.bmem, 8);
+	assert_int_equal(word, opcode == MLX4_OPCODE_ATOMIC_FA ? found + 5 : swaps ? 5 : found);
+	tpair_close(&p);
+}
+
 static void test_atomics(void **state)
 {
 	(void)state;
-	for (unsigned int lose = 0; lose <= 2; lose++) {
-		struct tpair p;
-		struct twr wr;
-		uint64_t word = 41;
+	for (unsigned int i = 0; i < 2 * 3; i++) {
+		uint32_t type = i & 1 ? SH_QPT_XRC : SH_QPT_RC;
 
-		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
-		queue.lose = lose;
-		memcpy(p.bmem, &word, 8);
-		wr = tpair_wr(&p, MLX4_OPCODE_ATOMIC_FA, 8);
-		wr.swap_add = 1;
-		tqp_send(&p.a, &wr);
-		pump(&p);
-		mock_advance(p.m, 300 * MS);
-		pump(&p);
-		texpect(&p.acq[0], MLX4_OPCODE_ATOMIC_FA, true, 0);
-		memcpy(&word, p.amem, 8);
-		assert_int_equal(word, 41);
-		memcpy(&word, p.bmem, 8);
-		assert_int_equal(word, 42);
-		tpair_close(&p);
+		atomic(type, MLX4_OPCODE_ATOMIC_FA, 41, i / 2);
+		atomic(type, MLX4_OPCODE_ATOMIC_CS, 41, i / 2);
+		atomic(type, MLX4_OPCODE_ATOMIC_CS, 40, i / 2);
 	}
 }
 
