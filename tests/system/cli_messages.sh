@@ -197,6 +197,18 @@ ok "an option in front of the verb" wrong 2 'the verb stands in front of its opt
 ok "an option of port that is not there" wrong 2 'softhca port takes the option --host, not "-n"' port lab -n mlx4_0:1 down
 ok "port with too much" wrong 2 'leave "7" out' port lab mlx4_0:1 pkey 1 2 7
 ok "a host that is none" wrong 125 '--host must be a number from 0 to 255, not "host"' run --host host -- true
+# A wire: none of these starts, and the line says what would do.
+ok "a wire without its prefix" wrong 125 "--wire: the first address, and no other, needs the length of its network's prefix, 8 to 30: 10.1.2.3/24" \
+	start --wire 10.1.2.3 lab
+ok "a prefix that is too short" wrong 125 "--wire: .* prefix, 8 to 30" start --wire 10.1.2.3/7 lab
+ok "a wire's address whose LID would be too large" wrong 125 '--wire: 10.1.7.3 does not give a LID: it has to be the network, 10.1.0.0, plus 1 to 1022;' \
+	start --wire 10.1.7.3/16 lab
+ok "the broadcast address of a wire" wrong 125 '--wire: 10.1.2.255 does not give a LID: .* plus 1 to 254; choose another' start --wire 10.1.2.255/24 lab
+ok "a wire's address of another machine" wrong 125 'cannot start an instance in .*: 192.0.2.7 is no address of this machine: choose one that ip address lists' \
+	start --wire 192.0.2.7/24 lab
+ok "a wire's second address on another network" wrong 125 '--wire: 10.1.3.4 .*; choose another address or prefix' start --ports 2 --wire 10.1.2.3/24,10.1.3.4 lab
+ok "fewer ports than addresses" wrong 2 '--wire names 2 address(es), and the instance has 1 port(s): name one for each port' \
+	start --wire 10.1.2.3/24,10.1.2.4 lab
 ok "port without anything" wrong 2 'which instance?' port
 ok "port of an instance" wrong 2 'which port of the instance?' port lab
 ok "port of a host" wrong 2 'which port of the instance?' port lab --host 0
