@@ -11,6 +11,7 @@ if ! command -v jq >/dev/null; then
 fi
 
 query() { jq -e "$@" "$tmp/json" >/dev/null || { echo "not so: $*"; cat "$tmp/json"; return 1; }; }
+# shellcheck disable=SC2034 # for what sources this
 is_number='def is_number: type == "number" and . > 0;
 	def is_stats: (.median | is_number) and .min <= .median and .median <= .max and .runs == 1;
 	'

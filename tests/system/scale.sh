@@ -40,7 +40,7 @@ counted() {
 
 for kind in rc xrc receive; do
 	# Without all rows a kind on one face.
-	[ $kind = receive ] || { [ $kind = xrc ] && all_rows; } && ok "$many $kind" counted -- "$PROGRAMS/scale" $kind $many
+	[ $kind = receive ] || { [ $kind = xrc ] && all_rows; } && ok "$many $kind" counted -- "$PROGRAMS/scale" $kind "$many"
 	[ $kind != receive ] || all_rows && ok "$some $kind, ofed" counted --kernel ofed -- "$PROGRAMS/scale" $kind "$some"
 done
 safe() { RDMAV_FORK_SAFE=1 counted -- "$PROGRAMS/scale" rc "$some"; }
@@ -105,7 +105,7 @@ for memory in /proc/"$daemon"/fd/*; do
 done
 before=$(device)
 private=$(private)
-hold $many
+hold "$many"
 after=$(device)
 ok "show has them all, and no queue fell back" seen
 ok "at most 1 KiB of device memory each" lean
