@@ -3,15 +3,15 @@
 #
 # Description: a queue pair costs the same however many exist: in instructions of its process, in
 # mappings, in device memory, and when `softhca show` looks at it. Nothing is timed. The full tier
-# makes twenty thousand, or QUEUE_PAIRS (in the long tier a hundred thousand). Where less memory may be locked the test makes
+# makes five thousand, or QUEUE_PAIRS (in the long tier a hundred thousand). Where less memory may be locked the test makes
 # a few hundred, enough to see code that looks at each of them.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
+TEST_TIMEOUT=${TEST_TIMEOUT:-1500}
 . "$srcdir/lib.sh" || exit 1
 
 # A page of queue each, or two, and its records: what may be locked decides how many there can be.
 many=1000
 [ "${TIER:-}" != full ] || many=5000
-largest=${QUEUE_PAIRS:-20000}
+largest=${QUEUE_PAIRS:-5000}
 if ! locks $((many * 12)); then
 	many=$(($(ulimit -l) / 12 - 40))
 elif [ "${TIER:-}" = full ] && locks $((largest * 12)); then
