@@ -157,6 +157,26 @@ faults() {
 }
 ok "packets that faults hit have a comment and the wrong bit" faults
 [ -z "$have_tshark" ] || ok "tshark reads these, too" well_formed
+# The comment says what becomes of the packet, whichever fault it is. named COMMENT FAULT...
+named() {
+	begin && "$SOFTHCA" fault lab seed 3 && "$SOFTHCA" fault lab "${@:2}" && pingpong -n 100 && "$SOFTHCA" fault lab off && end && check whole "$1"
+}
+ok "jitter: how late a packet arrives" named late jitter 30% 300us
+ok "a rate: how late a packet arrives" named late rate 100mbit
+ok "reordering: a packet that another one passes" named reordered reorder 20%
+parted() {
+	begin && "$SOFTHCA" fault lab partition on --from host0 --to host1 || return 1
+	take_port
+	timeout 60 "$SOFTHCA" run --instance lab --libibverbs ours -- "$TOOLS/ibv_rc_pingpong" -p "$port" --timeout 4 >"$tmp/server" 2>&1 &
+	server=$!
+	until_true listening || return 1
+	timeout 60 "$SOFTHCA" run --instance lab --host 1 --libibverbs ours -- "$TOOLS/ibv_rc_pingpong" -p "$port" --timeout 4 localhost &&
+		{ echo "it went through"; return 1; }
+	kill $server 2>/dev/null
+	wait $server
+	"$SOFTHCA" fault lab off && end && check whole dropped
+}
+ok "a partition: what is dropped" parted
 
 lines() {
 	"$SOFTHCA" capture lab --count 2000 >"$tmp/lines" 2>"$tmp/lines.err" &

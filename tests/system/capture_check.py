@@ -14,7 +14,7 @@ import zlib
 
 IMM, RETH, DETH, AETH, ATOMIC, ATOMICACK, XRC = 4, 16, 8, 4, 28, 8, 4
 RC, UC, UD, XRC_SERVICE = 0x00, 0x20, 0x60, 0xA0
-NAMES = {"dropped": "dropped", "corrupted": "wrong", "duplicated": "first of two", "late": "late"}
+NAMES = {"dropped": "dropped", "corrupted": "wrong", "duplicated": "first of two", "late": "late", "reordered": "held back"}
 
 
 def fail(text):
