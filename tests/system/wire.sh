@@ -97,7 +97,7 @@ else
 fi
 
 # While nothing is sent, no thread runs, except that each daemon looks around once a second. On a slow machine that takes a few
-# ticks of processor time. Ten of them, and ten switches of the threads' own accord, a second leave room for that; a thread that is busy takes a
+# ticks of processor time, and some switches more on a busy one. Ten ticks and fifty switches a second leave room for that; a thread that is busy takes a
 # hundred, or its share of a crowded machine. They are counted per second because reading the numbers takes time, too.
 switches() {
 	for pid in $members; do
@@ -108,7 +108,7 @@ idle() {
 	before=$(switches | total) && used=$(ticks) && began=$EPOCHREALTIME || return 1
 	sleep 1
 	awk "BEGIN { s = $EPOCHREALTIME - $began; t = $(ticks) - $used; n = $(switches | total) - $before
-		print t, \"ticks,\", n, \"switches in\", s, \"s\"; exit !(t <= 10 * s && n <= 10 * s) }" >"$tmp/idle"
+		print t, \"ticks,\", n, \"switches in\", s, \"s\"; exit !(t <= 10 * s && n <= 50 * s) }" >"$tmp/idle"
 }
 total() { awk '{ n += $2 } END { print n }'; }
 ticks() {
@@ -127,8 +127,10 @@ port_down() {
 	until_true sent || return 1
 	"$SOFTHCA" port b mlx4_0:1 down
 	until_true silent
+	was_silent=$?
 	"$SOFTHCA" port b mlx4_0:1 up
 	wait "$pair" || { cat "$tmp/across.out"; return 1; }
+	return "$was_silent"
 }
 sent() { [ "$(counter b '[.hosts[].hcas[].qps[].messages_sent] | add')" -gt 10 ]; }
 silent() {
@@ -156,10 +158,8 @@ restarted() { # restarted PSN COUNTER
 	# Both times it is the first QP of an instance.
 	"$SOFTHCA" stop a && "$SOFTHCA" start --wire "$net.1/24" a || return 1
 	take_port
-	was_silent=$?
 	PSN=$1 timeout 120 "$SOFTHCA" run --instance a -- "$PROGRAMS/wire_peers" old -p "$port" >"$tmp/server.out" 2>&1 &
 	server=$!
-	return "$was_silent"
 	until_true listening || { cat "$tmp/server.out"; return 1; }
 	PSN=$1 timeout 120 "$SOFTHCA" run --instance b -- "$PROGRAMS/wire_peers" old -p "$port" 127.0.0.1 >"$tmp/old.out" 2>&1 &
 	old=$!
