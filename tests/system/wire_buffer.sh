@@ -14,7 +14,7 @@ for tool in jq ib_write_bw; do
 done
 
 small() {
-	# shellcheck disable=SC2086 # words: $CC
+	# shellcheck disable=SC2086,SC2119 # words: $CC; two() has options, which none is given here
 	$CC -shared -fPIC -o "$tmp/stock_buffer.so" "$srcdir/stock_buffer.c" && LD_PRELOAD=$tmp/stock_buffer.so two || return 1
 	granted=$(counter b .wire.receive_buffer) && echo "$granted bytes" &&
 		[ "$granted" -eq 212992 ]
