@@ -8,7 +8,6 @@
  * preload many: several messages with a call, and what ioctl() does to sockets.
  * preload cut: a file becomes shorter while it is sent.
  * preload broken, preload broken-ioctl: the peer is killed, and calls in between do not hide that.
- * preload falls: what a program has set stays, where the peer cannot be reached by RDMA and the socket becomes a plain one.
  * preload fork: children close what their parent uses, and cannot use it.
  * preload serve: prints its port, has a child serve one connection, and ends.
  * preload ask PORT: sends to that server, and prints what comes back.
@@ -22,7 +21,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -38,22 +36,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "preload.h"
 
 static struct sockaddr_in addr = {.sin_family = AF_INET};
-
-/* The library gives numbers of /dev/null. */
-static bool is_rsocket(int fd)
-{
-	char path[64], to[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, to, sizeof(to) - 1);
-	CHECK(n > 0);
-	to[n] = '\0';
-	return !strcmp(to, "/dev/null");
-}
 
 static void kinds(void)
 {
@@ -296,15 +281,6 @@ static void ranges(void)
 	CHECK(!close(again));
 }
 
-static void ended_well(pid_t child)
-{
-	int status;
-
-	CHECK(child > 0);
-	CHECK(waitpid(child, &status, 0) == child);
-	CHECK(!status);
-}
-
 static void in_child(const int fds[3])
 {
 	char data;
@@ -371,116 +347,6 @@ static void forks(void)
 	CHECK(!system("true"));
 	exchange(fds[1], fds[2]);
 	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
-}
-
-/* In a child, whose sockets are plain: says where it listens, and an address that is free, and echoes what two clients send. */
-static void echo_plainly(int to)
-{
-	struct sockaddr_in at[2];
-	int fd[2], on = 1, client;
-	socklen_t len = sizeof(at[0]);
-	char data[4];
-
-	alarm(40); /* the parent may fail */
-	for (int i = 0; i < 2; i++) {
-		at[i] = (struct sockaddr_in){.sin_family = AF_INET};
-		at[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		fd[i] = socket(AF_INET, SOCK_STREAM, 0);
-		CHECK(fd[i] >= 0 && !is_rsocket(fd[i]));
-		/* So that the parent can have the second one, and no other program can. */
-		CHECK(!setsockopt(fd[i], SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
-		CHECK(!bind(fd[i], (struct sockaddr *)&at[i], sizeof(at[i])));
-		CHECK(!getsockname(fd[i], (struct sockaddr *)&at[i], &len));
-	}
-	CHECK(!listen(fd[0], 2));
-	CHECK(write(to, at, sizeof(at)) == sizeof(at));
-	for (int i = 0; i < 2; i++) {
-		client = accept(fd[0], NULL, NULL);
-		CHECK(client >= 0 && recv(client, data, 4, MSG_WAITALL) == 4);
-		CHECK(write(client, data, 4) == 4);
-		CHECK(!close(client));
-	}
-	exit(0);
-}
-
-static int int_option(int fd, int level, int name)
-{
-	int value = -1;
-	socklen_t len = sizeof(value);
-
-	CHECK(!getsockopt(fd, level, name, &value, &len));
-	return value;
-}
-
-static void echoes(int fd, const struct sockaddr_in *to)
-{
-	char data[4];
-
-	CHECK(is_rsocket(fd));
-	CHECK(!connect(fd, (const struct sockaddr *)to, sizeof(*to)));
-	CHECK(!is_rsocket(fd));
-	CHECK(write(fd, "echo", 4) == 4);
-	CHECK(recv(fd, data, 4, MSG_WAITALL) == 4 && !memcmp(data, "echo", 4));
-}
-
-static void falls(void)
-{
-	const struct timeval given = {.tv_sec = 33};
-	const struct linger lingers = {.l_onoff = 1, .l_linger = 7};
-	struct sockaddr_in at[2], own;
-	struct linger l;
-	struct timeval tv;
-	socklen_t len;
-	int fd, on = 1, size = 50000, idle = 77, ports[2];
-	pid_t child;
-
-	CHECK(!pipe(ports));
-	/* Only children of a process that has rsockets get plain ones. */
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	CHECK(is_rsocket(fd));
-	child = fork();
-	if (!child)
-		echo_plainly(ports[1]);
-	CHECK(!close(fd));
-	CHECK(read(ports[0], at, sizeof(at)) == sizeof(at));
-
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	CHECK(!setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
-	CHECK(!setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle)));
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)));
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)));
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &given, sizeof(given)));
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_LINGER, &lingers, sizeof(lingers)));
-	CHECK(!bind(fd, (struct sockaddr *)&at[1], sizeof(at[1])));
-	CHECK(!fcntl(fd, F_SETFD, FD_CLOEXEC));
-	echoes(fd, &at[0]);
-	CHECK(int_option(fd, IPPROTO_TCP, TCP_NODELAY) == 1);
-	CHECK(int_option(fd, IPPROTO_TCP, TCP_KEEPIDLE) == idle);
-	CHECK(int_option(fd, SOL_SOCKET, SO_KEEPALIVE) == 1);
-	CHECK(int_option(fd, SOL_SOCKET, SO_REUSEADDR) == 1);
-	/* Linux doubles it. */
-	CHECK(int_option(fd, SOL_SOCKET, SO_SNDBUF) == 2 * size);
-	len = sizeof(tv);
-	CHECK(!getsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, &len) && tv.tv_sec == given.tv_sec);
-	len = sizeof(l);
-	CHECK(!getsockopt(fd, SOL_SOCKET, SO_LINGER, &l, &len));
-	CHECK(l.l_onoff && l.l_linger == lingers.l_linger);
-	len = sizeof(own);
-	CHECK(!getsockname(fd, (struct sockaddr *)&own, &len));
-	CHECK(own.sin_port == at[1].sin_port && own.sin_addr.s_addr == at[1].sin_addr.s_addr);
-	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC);
-	CHECK(!close(fd));
-
-	/* What the program has not set, the system decides. */
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	echoes(fd, &at[0]);
-	CHECK(!fcntl(fd, F_GETFD) && !(fcntl(fd, F_GETFL) & O_NONBLOCK));
-	CHECK(!int_option(fd, IPPROTO_TCP, TCP_NODELAY));
-	CHECK(!int_option(fd, SOL_SOCKET, SO_KEEPALIVE));
-	CHECK(int_option(fd, SOL_SOCKET, SO_SNDBUF) != 2 * size);
-	CHECK(!close(fd));
-	ended_well(child);
 }
 
 static void names(void)
@@ -740,8 +606,6 @@ int main(int argc, char **argv)
 		kinds();
 	else if (!strcmp(what, "fork"))
 		forks();
-	else if (!strcmp(what, "falls"))
-		falls();
 	else if (!strcmp(what, "names"))
 		names();
 	else if (!strcmp(what, "ranges"))

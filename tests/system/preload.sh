@@ -67,7 +67,7 @@ ok "lines that are none do no harm" kinds "$p $r $p $p" "client" "* INET" "* MOO
 rm -f "$RS_PRELOAD_CONFIG"
 for order in front behind; do
 	ok "children, $order" under $order client fork
-	ok "sockets that become plain ones, $order" under $order client falls
+	ok "sockets that become plain ones, $order" under $order "$PROGRAMS/preload_plain"
 	ok "the calls under their other names, $order" under $order client names
 	ok "close_range() and closefrom(), $order" under $order client ranges
 	ok "a program that destroys the channels of an id itself, $order" under $order "$PROGRAMS/preload_channel"
