@@ -108,8 +108,8 @@ long sh_frame_encode(struct sh_frame *f, uint8_t *p, size_t room)
 	memset(at, 0, f->bth.pad);
 	at += f->bth.pad;
 	f->icrc = sh_frame_icrc(f->link, p, (size_t)(at - p));
-	for (int i = 0; i < SH_ICRC_BYTES; i++)
-		*at++ = (uint8_t)(f->icrc >> 8 * i);
+	sh_put_icrc(at, f->icrc);
+	at += SH_ICRC_BYTES;
 	if (f->link == SH_LINK_IB) {
 		f->vcrc = sh_frame_vcrc(p, (size_t)(at - p));
 		*at++ = (uint8_t)f->vcrc;

@@ -106,6 +106,13 @@ static inline void sh_put64(uint8_t *p, uint64_t v)
 	sh_put32(p, (uint32_t)(v >> 32));
 	sh_put32(p + 4, (uint32_t)v);
 }
+/* Checksums are the only numbers with the least significant byte first. */
+static inline void sh_put_icrc(uint8_t *p, uint32_t icrc)
+{
+	for (int i = 0; i < SH_ICRC_BYTES; i++)
+		p[i] = (uint8_t)(icrc >> 8 * i);
+}
+
 static inline uint16_t sh_get16(const uint8_t *p)
 {
 	return (uint16_t)(p[0] << 8 | p[1]);

@@ -79,14 +79,12 @@ long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 
 void sh_roce_renumber(unsigned char *bytes, size_t n, uint16_t id)
 {
-	uint32_t icrc;
+	size_t covered = n - SH_ICRC_BYTES;
 
 	if (bytes[0] >> 4 != 4)
 		return;
 	sh_put16(bytes + IDENTIFICATION, id);
-	icrc = sh_frame_icrc(SH_LINK_IP, bytes, n - SH_ICRC_BYTES);
-	for (unsigned int i = 0; i < SH_ICRC_BYTES; i++)
-		bytes[n - SH_ICRC_BYTES + i] = (unsigned char)(icrc >> 8 * i);
+	sh_put_icrc(bytes + covered, sh_frame_icrc(SH_LINK_IP, bytes, covered));
 }
 
 size_t sh_roce_before(const struct sh_packet *p, struct sh_ip to)
