@@ -140,8 +140,8 @@ struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
 }
 
 /*
- * One by one: the kernel, or the network card, does not take datagrams apart. Packet i was written for identification i, but one that
- * leaves alone has 0, and a receiver may compare.
+ * One by one: the kernel, or the network card, does not take datagrams apart. Packet i has the ICRC
+ * of identification i, but a datagram of one packet has identification 0, and a receiver may compare.
  */
 static uint32_t send_apart(const struct datagram *d)
 {
@@ -159,7 +159,7 @@ static uint32_t send_apart(const struct datagram *d)
 	return sent;
 }
 
-/* Does the system never take a datagram apart on this way? Other errors pass, or are those of single packets. */
+/* Will the system never take a datagram apart on this way? Other errors pass, or concern one packet. */
 static bool is_refusal(int err)
 {
 	return err == EIO || err == EINVAL || err == EOPNOTSUPP;
@@ -214,7 +214,7 @@ struct sh_outgoing_done sh_outgoing_flush(void)
 		for (uint32_t i = 0; i < n; i++)
 			done.sent += d[i].n;
 		next += n;
-		/* The next one failed, but only when it is the first one the kernel says why. */
+		/* The next one failed. The kernel says why when that is the first of a call. */
 		if (n)
 			continue;
 		sent = send_apart(d);

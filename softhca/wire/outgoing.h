@@ -28,7 +28,7 @@ struct sh_outgoing_way {
 /* What has become of packets, for their sender to count. */
 struct sh_outgoing_done {
 	uint32_t sent, unsent;
-	bool refused; /* the system does not take datagrams apart: the next ones had better carry one packet each */
+	bool refused; /* the system takes no datagrams apart: gather no more of them */
 };
 
 /* Sends one packet at once. payload: p->payload.len bytes. spoilt: with a wrong bit behind the ICRC. */

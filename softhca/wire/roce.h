@@ -41,8 +41,8 @@ long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 		    const struct sh_roce_way *way, unsigned char bytes[SH_ROCE_BYTES]);
 
 /*
- * Gives such a packet of n bytes another identification, with the ICRC that this takes, as far as a socket sends it. One of
- * IPv6 has none, and stays as it is.
+ * Gives such a packet of n bytes another identification, and the ICRC that goes with it. A packet of
+ * IPv6 has no identification, and stays as it is.
  */
 void sh_roce_renumber(unsigned char *bytes, size_t n, uint16_t id);
 
@@ -58,7 +58,7 @@ void sh_roce_spoil(unsigned char *bytes, long n, uint32_t payload);
 enum sh_roce {
 	SH_ROCE_OK,
 	SH_ROCE_GUESSED, /* right, if its identification is the only one that makes it so */
-	SH_ROCE_NOTICE,	 /* of congestion (CNP), which no QP here heeds: *p has nothing of it */
+	SH_ROCE_NOTICE,	 /* a congestion notification (CNP), which is ignored; *p is not set */
 	SH_ROCE_MALFORMED,
 	SH_ROCE_BAD_ICRC,
 };

@@ -29,8 +29,8 @@ if [ "$many" -lt 200 ]; then
 	finish
 fi
 
-# A thread that waits for another one executes more instructions, the longer that takes. So on a busy machine a count may be too large, but
-# not three times where nothing grows with the number of queue pairs.
+# A thread that waits for another one executes more instructions the longer it waits, so a count may be too large on a busy machine. Three
+# tries in a row fail only if the cost grows with the number of queue pairs.
 counted() {
 	for _ in 1 2 3; do
 		! ours timeout 250 "$SOFTHCA" run "$@" || return 0
@@ -91,7 +91,7 @@ hold() {
 		kill -0 $program 2>/dev/null || return
 	done
 }
-# Its counts are the concern of those above.
+# Its counts are judged above; here they only have to be there.
 ended() {
 	wait "$program" || { cat "$tmp/out"; [ "$(grep -c 'instructions with' "$tmp/out")" -eq 6 ] || return 1; }
 }

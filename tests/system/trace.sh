@@ -111,8 +111,8 @@ others() {
 }
 ok "groups, SRQs, address handles, events and XRC receive QPs" others
 
-# so_often THREAD: what traced.c does in a thread. Where the thread has to wait for a processor between two polls, what reads the records may
-# have written the first one.
+# so_often THREAD: what traced.c does in a thread. If the thread waits for a processor between two polls, the command may have written a line
+# for the first one by then.
 so_often() {
 	[ "$(grep -c "^$1 .*ibv_req_notify_cq(cq [0-9]*, 0) = 0 <" "$tmp/lines")" -eq 300 ] &&
 		awk -v thread="$1" '$1 == thread && / ibv_poll_cq\(cq [0-9]+, 1\) = 0/ { lines++; n += match($0, /, [0-9]+ times/) ? substr($0, RSTART + 2) : 1 }

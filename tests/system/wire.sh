@@ -97,8 +97,8 @@ else
 fi
 
 # While nothing is sent, no thread runs, except that each daemon looks around once a second. On a slow machine that takes a few
-# ticks of processor time, and some switches more on a busy one. Ten ticks and fifty switches a second leave room for that; a thread that is busy takes a
-# hundred, or its share of a crowded machine. They are counted per second because reading the numbers takes time, too.
+# ticks of processor time, and on a busy one some twenty switches. The limits leave room for that: a thread that is busy takes a hundred ticks a
+# second, or its share of a crowded machine. They are counted per second because reading the numbers takes time, too.
 switches() {
 	for pid in $members; do
 		grep -h ^voluntary_ctxt_switches "/proc/$pid/task"/*/status || return 1

@@ -386,7 +386,7 @@ struct sh_wire {
 	pthread_mutex_t alive;
 	uint64_t sent, received;
 	uint64_t unsent;    /* the socket refused them */
-	uint64_t malformed; /* not RoCEv2, or of an operation that there is not */
+	uint64_t malformed; /* not RoCEv2, or with an opcode that does not exist */
 	uint64_t bad_icrc;
 };
 

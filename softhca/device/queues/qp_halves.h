@@ -37,10 +37,11 @@ static inline void sh_qp_to_floor(struct sh_qp *qp)
 }
 
 /*
- * Has the wire's engine still to send what has been posted? A card sends it within microseconds, so programs
- * post messages, and end the QP without another look. A card does not wait for answers to what it has sent before, either.
- * But what it sends to a receiver that is not ready is lost with the QP, and one that has not answered in time may be
- * gone. One that has told of a loss is there, although that takes a retry, too. The caller holds the requester's lock.
+ * Has the wire's engine still to send what has been posted? A card sends it within microseconds, so
+ * programs post messages, and end the QP without another look. A card does not wait for answers to
+ * what it has sent before, either. But what it sends to a receiver that is not ready is lost with
+ * the QP, and a peer that has not answered in time may be gone. A peer that has reported a loss is
+ * there, although the resend took a retry. The caller holds the requester's lock.
  */
 static inline bool sh_qp_is_leaving(const struct sh_dev *dev, const struct sh_qp *qp)
 {

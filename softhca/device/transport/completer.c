@@ -198,9 +198,9 @@ static bool acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 #define TWIN_MOST UINT64_C(50000000)
 
 /*
- * How long to wait for a receiver that was not ready. Of a packet that was sent again ahead of time (timer.c) there are two
- * answers. Where attempts are counted, only the first one counts. So the requester waits until the other one must have
- * come, too, and ignores it.
+ * How long to wait for a receiver that was not ready. A packet that was sent again ahead of time
+ * (timer.c) gets two answers. If retries are limited, only the first answer takes one: the requester
+ * waits until the second one must have come, and ignores that.
  */
 static uint64_t rnr_wait(struct sh_dev *dev, struct sh_qp *qp, uint32_t code)
 {

@@ -20,8 +20,8 @@ enum sh_pkt_op {
 	SH_PKT_READ,
 	SH_PKT_CS,
 	SH_PKT_FA,
-	SH_PKT_SEND_INV, /* a SEND's end that invalidates a key: others send it, and no responder has it */
-	SH_PKT_ACK, /* AETH: an acknowledgement or a NAK */
+	SH_PKT_SEND_INV, /* ends a SEND that invalidates a key: never sent, and refused */
+	SH_PKT_ACK,	 /* AETH: an acknowledgement or a NAK */
 	SH_PKT_READ_RESP,
 	SH_PKT_ATOMIC_RESP,
 	SH_PKT_SRC_FAULT, /* not on the wire: the payload could not be read from the sender */
