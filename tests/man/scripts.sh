@@ -114,6 +114,18 @@ too_long() {
 	late 3000 full && has '^The whole took 50:[0-9][0-9] after' && has '^That is longer than the 45 minutes that tier full may take'
 }
 ok "it says how long the whole took, and where that was too long, without failing" too_long
+later() {
+	cp "$tree/build/tests/one/Makefile" "$tmp/kept"
+	{ printf 'scripts = good.sh $(MORE)\nLATER = bad.sh\n'; cat "$tmp/kept"; } >"$tree/build/tests/one/Makefile"
+	dirs=one more=bad.sh
+	tests 0 "3 passed, 0 failed, 0 skipped" quick && has '^Testing, tier quick, 1 programs' && tests 1 "4 passed, 1 failed, 0 skipped" full
+	ended=$?
+	cp "$tmp/kept" "$tree/build/tests/one/Makefile"
+	rm -f "$tree/build/tests/one/bad.trs"
+	dirs="one two" more=
+	return $ended
+}
+ok "what a Makefile says is for later, the quick tier leaves out and does not count" later
 quick() {
 	rm -f "$tmp/installed"
 	tests 0 "6 passed, 0 failed, 0 skipped" && tier quick && [ "$(cat "$tmp/installed")" = test ]
