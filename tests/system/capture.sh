@@ -89,6 +89,14 @@ if errors or immediates != {"01020304"} or every <= 100 or shown != every or ans
 EOF
 }
 
+# A capture waits for no processor, and says what it has lost: on a busy machine, once more.
+unlost() {
+	for _ in 1 2 3; do
+		"$@" && return 0
+		grep -q 'captured, [1-9][0-9]* lost' "$tmp/capture.err" || break
+	done
+	return 1
+}
 everything() {
 	begin && opcodes && end && check opcodes order whole good "lost" none
 }
@@ -100,7 +108,7 @@ for face in ofed mainline; do
 		# Each face and each way once.
 		[ $face-$way = ofed-kick ] || [ $face-$way = mainline-trap ] || all_rows || continue
 		ok "$face, $way: an instance starts" start --kernel $face --mmio $way
-		ok "$face, $way: every opcode is there, with right checksums, in order" everything
+		ok "$face, $way: every opcode is there, with right checksums, in order" unlost everything
 		if [ $face-$way = ofed-trap ] || [ $face-$way = mainline-kick ]; then
 			: # the same packets again
 		elif [ -n "$have_tshark" ]; then

@@ -22,6 +22,8 @@ tmp=$(mktemp -d "${TMPDIR:-/tmp}/softhca-test.XXXXXX") || exit 1
 SOFTHCA_DIR=$(place "$tmp") || exit 1
 export SOFTHCA_DIR
 instances=$SOFTHCA_DIR
+# For take_port: of all tests of this user
+ports=${TMPDIR:-/tmp}/softhca-test-ports-$UID
 # The tests must not use instances of their caller's environment.
 unset SOFTHCA_INSTANCE SOFTHCA_HOST SOFTHCA_MMIO XDG_RUNTIME_DIR RDMAV_DRIVERS IBV_DRIVERS SYSFS_PATH
 
@@ -39,6 +41,7 @@ cleanup() {
 		[ -f "$pid_file" ] && pid=$(cat "$pid_file") &&
 			grep -qszFx "SOFTHCA_DIR=$instances" "/proc/$pid/environ" && kill "$pid" 2>/dev/null
 	done
+	[ ! -d "$ports" ] || { find "$ports" -lname "$tmp" -delete; rmdir "$ports" 2>/dev/null; }
 	rm -rf "$tmp" "$instances"
 }
 trap cleanup EXIT
@@ -210,10 +213,12 @@ tcp() {
 }
 
 # Finds a TCP port without any connection, even one that is over, because not every server sets
-# SO_REUSEADDR. $port
+# SO_REUSEADDR. Tests run side by side, and a server listens some time after its port was looked for: so the port stays this test's until
+# it ends. A link in $ports says so, where there may be one. $port
 take_port() {
 	port=$((10240 + (RANDOM * 32768 + RANDOM) % 22000))
-	while tcp ""; do
+	mkdir -p "$ports" 2>/dev/null
+	while tcp "" || { [ -w "$ports" ] && ! ln -sT "$tmp" "$ports/$port" 2>/dev/null; }; do
 		port=$((port + 1))
 	done
 }
@@ -296,5 +301,5 @@ within() {
 	# shellcheck disable=SC2086
 	"$SOFTHCA" run $options -- bash -c 'set -u; "$@"' within "$@"
 }
-export SOFTHCA TOOLS OURS PROGRAMS CC srcdir tmp
+export SOFTHCA TOOLS OURS PROGRAMS CC srcdir tmp ports
 export -f until_true gone tcp listening take_port both_good pair pingpong xsrq
