@@ -193,106 +193,135 @@ PUBLIC int shutdown(int fd, int how)
 
 /* ---- Data ---- */
 
-bool pl_take_error(struct pl_socket *known)
+bool pl_take_error(struct pl_socket *known, int rs)
 {
-	int error = __atomic_exchange_n(&known->error, 0, __ATOMIC_RELAXED);
+	int error;
 
+	/* Closed meanwhile, and the structure is another socket's */
+	if (known->rs != rs)
+		return false;
+	error = __atomic_exchange_n(&known->error, 0, __ATOMIC_RELAXED);
 	if (error)
 		errno = error;
 	return error;
 }
 
 /* Data come before an error that is kept. */
-static ssize_t received(struct pl_socket *known, ssize_t ret)
+static ssize_t received(struct pl_socket *known, int rs, ssize_t ret)
 {
-	return ret <= 0 && pl_take_error(known) ? -1 : ret;
+	return ret <= 0 && pl_take_error(known, rs) ? -1 : ret;
 }
 
 PUBLIC ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
-	return known ? received(known, IN(rrecv(known->rs, buf, len, flags)))
-		     : PL_REAL(recv)(fd, buf, len, flags);
+	if (!known)
+		return PL_REAL(recv)(fd, buf, len, flags);
+	rs = known->rs;
+	return received(known, rs, IN(rrecv(rs, buf, len, flags)));
 }
 
 PUBLIC ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *addr,
 			socklen_t *addrlen)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
-	return known ? received(known, IN(rrecvfrom(known->rs, buf, len, flags, addr, addrlen)))
-		     : PL_REAL(recvfrom)(fd, buf, len, flags, addr, addrlen);
+	if (!known)
+		return PL_REAL(recvfrom)(fd, buf, len, flags, addr, addrlen);
+	rs = known->rs;
+	return received(known, rs, IN(rrecvfrom(rs, buf, len, flags, addr, addrlen)));
 }
 
 PUBLIC ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
-	return known ? received(known, IN(rrecvmsg(known->rs, msg, flags)))
-		     : PL_REAL(recvmsg)(fd, msg, flags);
+	if (!known)
+		return PL_REAL(recvmsg)(fd, msg, flags);
+	rs = known->rs;
+	return received(known, rs, IN(rrecvmsg(rs, msg, flags)));
 }
 
 PUBLIC ssize_t read(int fd, void *buf, size_t count)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
-	return known ? received(known, IN(rread(known->rs, buf, count)))
-		     : PL_REAL(read)(fd, buf, count);
+	if (!known)
+		return PL_REAL(read)(fd, buf, count);
+	rs = known->rs;
+	return received(known, rs, IN(rread(rs, buf, count)));
 }
 
 PUBLIC ssize_t readv(int fd, const struct iovec *iov, int iovcnt)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
-	return known ? received(known, IN(rreadv(known->rs, iov, iovcnt)))
-		     : PL_REAL(readv)(fd, iov, iovcnt);
+	if (!known)
+		return PL_REAL(readv)(fd, iov, iovcnt);
+	rs = known->rs;
+	return received(known, rs, IN(rreadv(rs, iov, iovcnt)));
 }
 
 PUBLIC ssize_t send(int fd, const void *buf, size_t len, int flags)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
 	if (!known)
 		return PL_REAL(send)(fd, buf, len, flags);
-	return pl_take_error(known) ? -1 : IN(rsend(known->rs, buf, len, flags));
+	rs = known->rs;
+	return pl_take_error(known, rs) ? -1 : IN(rsend(rs, buf, len, flags));
 }
 
 PUBLIC ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr,
 		      socklen_t addrlen)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
 	if (!known)
 		return PL_REAL(sendto)(fd, buf, len, flags, addr, addrlen);
-	return pl_take_error(known) ? -1 : IN(rsendto(known->rs, buf, len, flags, addr, addrlen));
+	rs = known->rs;
+	return pl_take_error(known, rs) ? -1 : IN(rsendto(rs, buf, len, flags, addr, addrlen));
 }
 
 PUBLIC ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
 	if (!known)
 		return PL_REAL(sendmsg)(fd, msg, flags);
-	return pl_take_error(known) ? -1 : IN(rsendmsg(known->rs, msg, flags));
+	rs = known->rs;
+	return pl_take_error(known, rs) ? -1 : IN(rsendmsg(rs, msg, flags));
 }
 
 PUBLIC ssize_t write(int fd, const void *buf, size_t count)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
 	if (!known)
 		return PL_REAL(write)(fd, buf, count);
-	return pl_take_error(known) ? -1 : IN(rwrite(known->rs, buf, count));
+	rs = known->rs;
+	return pl_take_error(known, rs) ? -1 : IN(rwrite(rs, buf, count));
 }
 
 PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
 {
 	struct pl_socket *known = pl_find(fd);
+	int rs;
 
 	if (!known)
 		return PL_REAL(writev)(fd, iov, iovcnt);
-	return pl_take_error(known) ? -1 : IN(rwritev(known->rs, iov, iovcnt));
+	rs = known->rs;
+	return pl_take_error(known, rs) ? -1 : IN(rwritev(rs, iov, iovcnt));
 }
 
 enum { FILE_PIECE = 1 << 16 };
@@ -594,13 +623,14 @@ PUBLIC int setsockopt(int fd, int level, int optname, const void *optval, sockle
 PUBLIC int getsockopt(int fd, int level, int optname, void *optval, socklen_t *optlen)
 {
 	struct pl_socket *known = pl_find(fd);
-	int ret, saved = errno;
+	int rs, ret, saved = errno;
 
 	if (!known)
 		return PL_REAL(getsockopt)(fd, level, optname, optval, optlen);
-	ret = IN(rgetsockopt(known->rs, level, optname, optval, optlen));
+	rs = known->rs;
+	ret = IN(rgetsockopt(rs, level, optname, optval, optlen));
 	if (!ret && level == SOL_SOCKET && optname == SO_ERROR && *optlen == sizeof(int) &&
-	    pl_take_error(known)) {
+	    pl_take_error(known, rs)) {
 		*(int *)optval = errno;
 		errno = saved;
 	}

@@ -26,8 +26,9 @@ struct pl_option {
 };
 enum { PL_OPTIONS = 13 };
 
-/* One rsocket; dup2() makes several numbers of it. */
+/* One rsocket; dup2() makes several numbers of it. The memory may be used again, but is never freed. */
 struct pl_socket {
+	struct pl_socket *next; /* of those that are not in use */
 	int rs;
 	pid_t pid;
 	int domain, type, protocol;
@@ -52,7 +53,7 @@ bool pl_is_borrowed(const struct pl_socket *socket);
 bool pl_is_child(void);
 /* A new number for the socket; -1 and errno. */
 int pl_add(struct pl_socket *socket);
-/* Gives this number, which the caller has made, to the socket too. */
+/* Gives this number, which the caller has made, to the socket too. One that is too high is closed: -1 and EMFILE. */
 int pl_share(int fd, struct pl_socket *socket);
 /* Takes the number away. The socket, if this was its last number; else NULL. */
 struct pl_socket *pl_remove(int fd);
@@ -95,7 +96,7 @@ extern __thread unsigned int pl_inside;
 		ret_;                                                                              \
 	})
 
-/* True, with errno: there is an error for this call. No call gets it a second time. */
-bool pl_take_error(struct pl_socket *known);
+/* True, with errno: there is an error for this call, which was made on rs. No call gets it a second time. */
+bool pl_take_error(struct pl_socket *known, int rs);
 
 #endif

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +27,11 @@
 #endif
 
 static struct pl_socket *sockets[PL_NUMBERS];
+/*
+ * A thread may be in a call on a number that another thread closes, and looks at the structure afterwards.
+ * So its memory is never given back: the next new socket has it.
+ */
+static struct pl_socket *spare;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int end; /* behind the highest number that was ever used */
@@ -85,6 +91,7 @@ int pl_get(int fd)
 int pl_share(int fd, struct pl_socket *socket)
 {
 	if (fd >= PL_NUMBERS) {
+		PL_REAL(close)(fd);
 		errno = EMFILE;
 		return -1;
 	}
@@ -106,11 +113,7 @@ int pl_add(struct pl_socket *socket)
 	pthread_once(&once, watch_forks);
 	socket->pid = getpid();
 	__atomic_store_n(&owner, socket->pid, __ATOMIC_RELEASE);
-	if (pl_share(fd, socket) < 0) {
-		PL_REAL(close)(fd);
-		return -1;
-	}
-	return fd;
+	return pl_share(fd, socket);
 }
 
 struct pl_socket *pl_remove(int fd)
@@ -150,9 +153,33 @@ static bool is_kept(int fd)
 
 /* ---- Life ---- */
 
+/* All zero; or NULL. */
+static struct pl_socket *structure(void)
+{
+	struct pl_socket *made;
+
+	pthread_mutex_lock(&lock);
+	made = spare;
+	if (made)
+		spare = made->next;
+	pthread_mutex_unlock(&lock);
+	if (!made)
+		return calloc(1, sizeof(*made));
+	memset(made, 0, sizeof(*made));
+	return made;
+}
+
+static void set_aside(struct pl_socket *unused)
+{
+	pthread_mutex_lock(&lock);
+	unused->next = spare;
+	spare = unused;
+	pthread_mutex_unlock(&lock);
+}
+
 int pl_make(int rs, int domain, int type, int protocol)
 {
-	struct pl_socket *made = calloc(1, sizeof(*made));
+	struct pl_socket *made = structure();
 	int fd, saved;
 
 	if (!made) {
@@ -168,7 +195,7 @@ int pl_make(int rs, int domain, int type, int protocol)
 	if (fd < 0) {
 		saved = errno;
 		rclose(rs);
-		free(made);
+		set_aside(made);
 		errno = saved;
 	}
 	return fd;
@@ -200,7 +227,7 @@ int pl_forget(int fd)
 	if (last) {
 		if (last->rs != PL_OF_PARENT)
 			ret = IN(rclose(last->rs));
-		free(last);
+		set_aside(last);
 	}
 	return ret;
 }
@@ -301,6 +328,22 @@ PUBLIC int dup(int oldfd)
 	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
 }
 
+/* Whether newfd is refused as a copy of oldfd, with errno, before it takes the place of an open file. */
+static bool refused(int oldfd, int newfd)
+{
+	struct pl_socket *old = pl_find(oldfd);
+
+	if (oldfd != newfd && is_kept(newfd)) {
+		errno = EBUSY;
+		return true;
+	}
+	if (old && !pl_is_borrowed(old) && newfd >= PL_NUMBERS) {
+		errno = EBADF;
+		return true;
+	}
+	return false;
+}
+
 /* The kernel has made newfd a copy of oldfd. */
 static int copied(int oldfd, int newfd)
 {
@@ -317,10 +360,8 @@ PUBLIC int dup2(int oldfd, int newfd)
 {
 	int ret;
 
-	if (oldfd != newfd && is_kept(newfd)) {
-		errno = EBUSY;
+	if (refused(oldfd, newfd))
 		return -1;
-	}
 	ret = PL_REAL(dup2)(oldfd, newfd);
 	return ret < 0 || oldfd == newfd ? ret : copied(oldfd, newfd);
 }
@@ -329,10 +370,8 @@ PUBLIC int dup3(int oldfd, int newfd, int flags)
 {
 	int ret;
 
-	if (oldfd != newfd && is_kept(newfd)) {
-		errno = EBUSY;
+	if (refused(oldfd, newfd))
 		return -1;
-	}
 	ret = PL_REAL(dup3)(oldfd, newfd, flags);
 	return ret < 0 ? ret : copied(oldfd, newfd);
 }

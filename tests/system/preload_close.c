@@ -2,7 +2,8 @@
 /*
  * Description: under librspreload.so, a program that closes all that it does not know. The argument says how: range, from
  * or each. The rsockets that it keeps go on, those that it closes are closed, new ones work, and nobody reads from the
- * files that get the numbers. What children close is theirs. Other threads send and receive meanwhile.
+ * files that get the numbers. What children close is theirs. Other threads send and receive meanwhile. One that sleeps in what is
+ * closed is told so. A number that is too high for an rsocket is refused, and stays what it was.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,8 +13,12 @@
 #include <pthread.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +37,8 @@ enum {
 	END,
 	MANY = 100,
 	TOP = 1024,
-	ROUNDS = 100
+	ROUNDS = 100,
+	TOO_HIGH = 1 << 16 /* of librspreload.so */
 };
 
 static const char *how;
@@ -205,6 +211,73 @@ static void beside_threads(void)
 	CHECK(!pthread_join(thread[1], NULL));
 }
 
+/* Where the process may have such numbers. */
+static void too_high(void)
+{
+	struct rlimit limit, most;
+	struct stat file;
+
+	CHECK(!getrlimit(RLIMIT_NOFILE, &limit));
+	most = limit;
+	if (most.rlim_max < TOO_HIGH + 2)
+		most.rlim_max = TOO_HIGH + 2;
+	most.rlim_cur = most.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &most)) {
+		printf("# numbers end at %llu\n", (unsigned long long)limit.rlim_max);
+		return;
+	}
+	CHECK(dup2(reader, TOO_HIGH) == TOO_HIGH);
+	errno = 0;
+	CHECK(dup2(ONE, TOO_HIGH) == -1 && errno == EBADF);
+	errno = 0;
+	CHECK(dup3(ONE, TOO_HIGH, O_CLOEXEC) == -1 && errno == EBADF);
+	CHECK(fstat(TOO_HIGH, &file) == 0 && S_ISFIFO(file.st_mode));
+	errno = 0;
+	CHECK(fcntl(ONE, F_DUPFD, TOO_HIGH) == -1 && errno == EMFILE);
+	CHECK(fcntl(TOO_HIGH + 1, F_GETFD) == -1 && errno == EBADF);
+	CHECK(!close(TOO_HIGH));
+	CHECK(!setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static pid_t sleeper;
+
+static void *sleeps(void *arg)
+{
+	char data[4];
+
+	__atomic_store_n(&sleeper, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	CHECK(recv(ONE, data, sizeof(data), 0) == -1 && errno == EBADF);
+	return arg;
+}
+
+/* Or the thread comes later than the close, and is told the same. */
+static void await_sleep(void)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	while (!__atomic_load_n(&sleeper, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)sleeper);
+	for (int i = 0; i < 1000 && state != 'S'; i++) {
+		usleep(1000);
+		file = fopen(path, "r");
+		CHECK(file);
+		CHECK(fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
+		CHECK(!fclose(file));
+	}
+}
+
+static void closed_meanwhile(void)
+{
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, sleeps, NULL));
+	await_sleep();
+	CHECK(!close(ONE));
+	CHECK(!pthread_join(thread, NULL));
+}
+
 static void ended_well(pid_t child)
 {
 	int status;
@@ -262,8 +335,10 @@ int main(int argc, char **argv)
 	fill();
 	all_work();
 	untouched();
+	too_high();
 	children();
 	beside_threads();
+	closed_meanwhile();
 
 	/* With the rsockets */
 	close_all(FIRST);
