@@ -10,7 +10,7 @@ set -u
 
 : "${top_srcdir:?}" "${top_builddir:?}"
 PATH=$PATH:/usr/sbin:/sbin
-limit=600	# seconds for the guest; it takes a fraction of that on a machine that is not busy
+limit=1500	# seconds for the guest; it takes a fraction of that on a machine that is not busy
 
 . "$top_srcdir/tests/kernel/kernel.sh" || exit 1
 . "$top_srcdir/tests/kernel/initramfs.sh" || exit 1

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: the three tarballs have what the repository tracks, build from a directory that nobody may write to, and
-# building and installing them leaves nothing but what make clean and make uninstall remove.
+# building and installing them leaves nothing but what make clean and make uninstall remove. What they install is complete: libmlx4 and
+# librdmacm build alone against it, and a program compiled against nothing but the installed headers and -libverbs runs on the installed
+# provider and softhca.
 . "$top_srcdir/tests/packaging/lib.sh" || exit 1
 
 # What is for the repository alone.
@@ -30,10 +32,16 @@ unpack() {
 	tar -xzf "$work/$1".tar.gz -C "$work" && chmod -R a-w "$work/$1"
 }
 
+# build TARBALL PREFIX CONFIGURE-ARGUMENT...
 build() {
 	# shellcheck disable=SC2086 # words: $jobs
-	mkdir -p "$work/build-$1" && cd "$work/build-$1" && "$work/$1/configure" --prefix="$work/prefix" "${@:2}" &&
+	mkdir -p "$work/build-$1" && cd "$work/build-$1" && "$work/$1/configure" --prefix="$2" --disable-static CFLAGS="-g -O2 -Werror" "${@:3}" &&
 	"$MAKE" $jobs && "$MAKE" install
+}
+
+refuses() {
+	mkdir -p "$work/missing-$1" && cd "$work/missing-$1" && ! "$work/$1/configure" CPPFLAGS="-nostdinc" >"$work/missing-$1.out" 2>&1 &&
+		grep -q 'libibverbs' "$work/missing-$1.out"
 }
 
 # After make distclean, the files that are left.
@@ -42,12 +50,36 @@ distclean() {
 	left=$(find . -type f) && [ -z "$left" ] || { echo "left after make distclean: $left"; return 1; }
 }
 
-# No tool has its library named by the environment.
-runs() {
-	for tool in $(rdmacm_tools); do
-		env -u LD_LIBRARY_PATH ldd "$work/prefix/bin/$tool" >"$work/list" && grep -q "librdmacm.so.1 => $work/prefix/lib/" "$work/list" &&
-			grep -q "libibverbs.so.1 => $work/prefix/lib/" "$work/list" || { echo "$tool:"; cat "$work/list"; return 1; }
+# No program has its library named by the environment.
+loads_its_own() {
+	for file in "$work/own"/bin/* "$work/own"/lib/rsocket/librspreload.so; do
+		env -u LD_LIBRARY_PATH ldd "$file" >"$work/list" && grep -q "librdmacm.so.1 => $work/own/lib/" "$work/list" &&
+			grep -q "libibverbs.so.1 => $work/prefix/lib/" "$work/list" || { echo "$file:"; cat "$work/list"; return 1; }
 	done
+}
+
+program() {
+	cat >"$work/open.c" <<-'EOF'
+	#include <infiniband/verbs.h>
+	#include <stdio.h>
+
+	int main(void)
+	{
+		struct ibv_device **list = ibv_get_device_list(NULL);
+		struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+		struct ibv_device_attr attr;
+
+		if (!context || ibv_query_device(context, &attr) || !attr.max_qp)
+			return 1;
+		printf("%s %s\n", ibv_get_device_name(list[0]), attr.fw_ver);
+		ibv_close_device(context);
+		ibv_free_device_list(list);
+		return 0;
+	}
+	EOF
+	$CC -Wall -Wextra -Werror -I"$work/prefix/include" "$work/open.c" -o "$work/open" -L"$work/prefix/lib" -libverbs \
+		-Wl,-rpath,"$work/prefix/lib" &&
+	mkdir -p "$work/run" && SOFTHCA_DIR=$work/run "$work/prefix/bin/softhca" run --kernel ofed -- "$work/open"
 }
 
 whole=libibverbs-$VERSION
@@ -56,12 +88,8 @@ ok "everything tracked is in the tarball" tracked . "$whole"
 ok "nothing built is in the tarball" clean "$whole"
 ok "unpack" unpack "$whole"
 # Archives would have each file compiled twice.
-ok "the whole builds out of a read-only tree" build "$whole" --disable-static
-# Their files that the whole installed go, so that those of their own tarballs are found and nothing else.
-for package in libmlx4 librdmacm; do
-	ok "the whole's $package is uninstalled" "$MAKE" -C "$work/build-$whole/$package" uninstall
-done
-for package in libmlx4 librdmacm; do
+ok "the whole builds out of a read-only tree" build "$whole" "$work/prefix"
+for package in librdmacm libmlx4; do
 	ok "make dist in $package" tarball $package
 	alone=$(cd "$work" && echo $package-*.tar.gz)
 	alone=${alone%.tar.gz}
@@ -69,8 +97,18 @@ for package in libmlx4 librdmacm; do
 	ok "nothing built is in the tarball of $package" clean "$alone"
 	ok "licence and authors are in the tarball of $package" licence "$alone"
 	ok "unpack $package" unpack "$alone"
-	ok "$package alone builds out of a read-only tree" build "$alone" --disable-static PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig"
-	[ $package = libmlx4 ] || ok "its programs find both libraries" runs
+	ok "$package alone refuses to configure without libibverbs, and names it" refuses "$alone"
+	if [ $package = librdmacm ]; then
+		# In a prefix of its own, beside the librdmacm that the whole installed with libibverbs.
+		ok "$package alone builds out of a read-only tree" build "$alone" "$work/own" PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig"
+		ok "its programs load it, and not the one beside libibverbs" loads_its_own
+	else
+		# What the whole installed goes, so that nothing else is found.
+		ok "the whole's $package is uninstalled" "$MAKE" -C "$work/build-$whole/$package" uninstall
+		ok "$package alone builds out of a read-only tree" build "$alone" "$work/prefix" CPPFLAGS="-I$work/prefix/include" \
+			LDFLAGS="-L$work/prefix/lib"
+		ok "a program compiled against the installed headers opens the device with it" program
+	fi
 	ok "uninstall and distclean of $package" distclean "$alone"
 done
 ok "uninstall and distclean of the whole" distclean "$whole"

@@ -8,6 +8,8 @@ set -u
 number=0
 failures=0
 export LC_ALL=C
+# configure prefers bash, and libtool then starts bash for each file.
+[ -n "${CONFIG_SHELL:-}" ] || ! [ -x /bin/dash ] || export CONFIG_SHELL=/bin/dash
 work=$top_builddir/tests/packaging/scratch/$(basename "$0" .sh)
 rm -rf "$work"
 mkdir -p "$work" || exit 1
@@ -42,7 +44,7 @@ needs() {
 	done
 }
 
-# Does this build have archives? Its configure may have been told --disable-static, as scripts/test quick does.
+# Does this build have archives? Its configure may have been told --disable-static, as all tiers but long do.
 has_archives() {
 	"$top_builddir/libtool" --config | grep -qx 'build_old_libs=yes'
 }

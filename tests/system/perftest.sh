@@ -95,11 +95,13 @@ n=200
 [ "${TIER:-}" = full ] && n=2000
 for mmio in kick trap; do
 	on="--kernel mainline --mmio $mmio"
-	# The quick tier runs one tool of each kind with kick, and two with trap, the full tier all of them in each way.
+	# The quick tier runs one tool of each kind with kick, and two with trap, the full tier all of them with kick, and those with trap,
+	# the long one all in each way.
 	while read -r line; do
 		command=${line#*:}
 		case $mmio-${line%%:*} in
 		*-both | kick-one) ;;
+		trap-full) long_rows || continue ;;
 		*) all_rows || continue ;;
 		esac
 		case $xrc$command in no*XRC*)
@@ -150,7 +152,7 @@ for mmio in kick trap; do
 		ok "their ibv_xsrq_pingpong with mixed clients, $mmio" within $on -- xsrq_of theirs "ours theirs ours theirs" -m 1024
 	fi
 	ok "rc, ours and theirs, $mmio" within $on -- mixed ibv_rc_pingpong -n 200
-	[ $mmio = kick ] || all_rows || continue
+	[ $mmio = kick ] || long_rows || continue
 	if [ $xrc = yes ]; then
 		ok "ibv_xsrq_pingpong with four clients, $mmio" within $on -- xsrq_of theirs "theirs theirs theirs theirs"
 		ok "ibv_xsrq_pingpong -e with four clients, $mmio" within $on -- xsrq_of theirs "theirs theirs theirs theirs" -e -n 100

@@ -12,7 +12,7 @@ if ! python3 -c 'import ctypes, multiprocessing' 2>/dev/null; then
 fi
 
 rounds=1
-[ "${TIER:-}" = full ] && rounds=${ROUNDS:-10}
+[ "${TIER:-}" = full ] && rounds=${ROUNDS:-4}
 python() { ours timeout $((60 + rounds * 60)) python3 "$srcdir/python_fork.py" "$1" "$rounds"; }
 export -f python ours
 export rounds

@@ -142,7 +142,7 @@ int rounds(int n)
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 {
 	const char *times = getenv("REPEAT");
-	int n = times && *times ? atoi(times) : full_tier() ? 30 : 1;
+	int n = times && *times ? atoi(times) : full_tier() ? 15 : 1;
 
 	if (!named(argc, argv, name))
 		return;

@@ -39,9 +39,9 @@ void through(struct ibv_mr *mr, uint8_t *to, size_t len, uint64_t seed);
  */
 void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status status);
 /*
- * Runs fn(0) in processes of its own, one after the other: once, in the full tier 30 times, or
- * REPEAT times if the environment has that. If the program gets names as arguments, it runs only
- * those.
+ * Runs fn(0) in processes of its own, one after the other: once, in the full tier 15 times (30 with
+ * both ways of MMIO), or REPEAT times if the environment has that. If the program gets names as
+ * arguments, it runs only those.
  */
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg));
 /* How often to do what may meet something else: so often in the full tier, in the quick one a quarter. */

@@ -4,7 +4,6 @@
  * use the device. Its own are closed, no file of its own gets a byte from elsewhere or is closed by
  * somebody else, and the device goes on. Calls return what they return without a device. The part
  * about a process that gives up its user first needs root.
- * Seconds: 120
  * Quick: half
  */
 #include <dirent.h>

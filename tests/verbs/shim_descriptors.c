@@ -3,7 +3,6 @@
  * Description: a device file is an open file, not a number. Duplicated, inherited and passed
  * descriptors all mean the same file. A program that closes or reuses numbers that it did not open
  * loses nothing. Patterns find the files of the device.
- * Seconds: 60
  * Quick: half
  */
 #include <fcntl.h>

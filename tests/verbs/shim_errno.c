@@ -2,7 +2,6 @@
 /*
  * Description: calls that softhca stands in front of leave errno alone when they succeed, as the system's do: on memory
  * that is registered, device files, what is below /sys, signals, and processes and threads.
- * Seconds: 120
  * Quick: half
  */
 #include <dirent.h>

@@ -46,7 +46,7 @@ unsigned int test_seconds(void)
 	const char *wanted = getenv("TEST_SECONDS");
 	int seconds = wanted ? atoi(wanted) : 0;
 
-	return seconds > 0 ? seconds : 50;
+	return seconds > 0 ? seconds : 150;
 }
 
 void test_begin(void)
