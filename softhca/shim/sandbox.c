@@ -10,7 +10,7 @@
 
 #include "softhca/host/status.h"
 #include "attach.h"
-#include "context.h"
+#include "softhca/shim/files/context.h"
 #include "interpose.h"
 #include "sandbox.h"
 

@@ -7,7 +7,7 @@
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "compiler.h"
-#include "handlers.h"
+#include "softhca/shim/signals/handlers.h"
 #include "sandbox.h"
 #include "stack.h"
 

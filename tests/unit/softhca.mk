@@ -60,7 +60,7 @@ softhca_shim_alone_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 softhca_shim_alone_LDADD = $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 if TRAP
 check_PROGRAMS += softhca_shim_decode
-softhca_shim_decode_SOURCES = softhca_shim_decode.c ../../softhca/shim/decode.c
+softhca_shim_decode_SOURCES = softhca_shim_decode.c ../../softhca/shim/doorbells/decode.c
 softhca_shim_decode_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 softhca_shim_decode_LDADD = $(ZYDIS_LIBS) -lcmocka
 endif

@@ -38,7 +38,7 @@ static const char *ending(const char *path, char *text, size_t size, int *err)
 
 #define sh_now	     clock_of_test
 #define sh_proc_stat ending
-#include "softhca/shim/alone.c"
+#include "softhca/shim/memory/alone.c"
 #undef sh_now
 #undef sh_proc_stat
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "softhca/shim/decode.h"
+#include "softhca/shim/doorbells/decode.h"
 
 #define PAGE 4096
 

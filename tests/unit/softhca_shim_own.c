@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "softhca/shim/own.c"
-#include "softhca/shim/ranges.c"
+#include "softhca/shim/memory/own.c"
+#include "softhca/shim/memory/ranges.c"
 
 #define PAGE  UINT64_C(4096)
 #define AREA  UINT64_C(0x10000000)

@@ -15,7 +15,7 @@
 static bool short_of_memory;
 
 #define sh_pages(len) (short_of_memory ? NULL : sh_pages(len))
-#include "softhca/shim/ranges.c"
+#include "softhca/shim/memory/ranges.c"
 #undef sh_pages
 
 #define CELLS 512

@@ -31,7 +31,7 @@
  * Releases the lock of a CQ that may have a new CQE. A thread that has polled the CQ in vain for
  * long may doze. It says so in sh_ctx.dozing, and polls once more before it sleeps. Here the CQE is
  * stored first, and the flag is read after the lock has been released. The release is an atomic
- * exchange and orders the two; it pairs with the fence in shim/idle.c.
+ * exchange and orders the two; it pairs with the fence in shim/doorbells/idle.c.
  */
 static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
 {

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Makes registered memory device memory, and private again, while the process is still (still.c).
+ * Memory in which the C library may keep something becomes private again before the first thread is
+ * created and before fork() (threads.c, fork.c). Beside threads only pages that the application has
+ * mapped, and that were never touched, become device memory (own.c, fresh.c). docs/shared-memory.md
+ * has the reasons.
+ *
+ * Owns the table of this process's regions, for the calls that change mappings (mapcalls.c). A
+ * thread changes the table only while it holds the control connection. The shim looks up in /proc
+ * what is mapped, since the C library changes mappings unseen.
+ */
+#include <string.h>
+
+#include "softhca/device/memory/dev.h"
+#include "softhca/host/memory.h"
+#include "softhca/host/sys.h"
+#include "softhca/protocol.h"
+#include "softhca/shim/attach.h"
+#include "softhca/shim/compiler.h"
+#include "fresh.h"
+#include "maps.h"
+#include "marks.h"
+#include "memory.h"
+#include "own.h"
+#include "ranges.h"
+#include "share.h"
+#include "still.h"
+
+static struct ranges regions;
+static struct ranges queues; /* queue pages and doorbell records; some may be unmapped by now */
+
+bool shim_may_share(uint64_t addr, uint64_t len)
+{
+	return addr < __atomic_load_n(&regions.highest, __ATOMIC_ACQUIRE) &&
+	       addr + len > __atomic_load_n(&regions.lowest, __ATOMIC_ACQUIRE);
+}
+
+bool shim_shares(uint64_t addr, uint64_t len)
+{
+	return ranges_overlap(&regions, addr, len);
+}
+
+bool shim_shares_any(void)
+{
+	return __atomic_load_n(&regions.highest, __ATOMIC_ACQUIRE);
+}
+
+bool shim_share_forget(uint64_t addr, uint64_t len)
+{
+	return ranges_remove(&regions, addr, len);
+}
+
+const struct ranges *shim_share_regions(void)
+{
+	return &regions;
+}
+
+const struct ranges *shim_share_queues(void)
+{
+	return &queues;
+}
+
+void shim_share_queue(const struct sh_action *a)
+{
+	/* Without the answer a child gets pages that the program did not want it to have. */
+	(void)marks_learn(a->uaddr, a->uaddr + a->len);
+	(void)shim_share_forget(a->uaddr, a->len);
+	/* A queue that has ended had these pages, which are given out again. */
+	if (ranges_hold(&queues, (struct range){a->uaddr, a->len, a->shm_off}))
+		return;
+	/* If there is no room, only a fork() without /proc misses these pages. */
+	if (ranges_remove(&queues, a->uaddr, a->len) && ranges_room(&queues))
+		ranges_join(&queues, (struct range){a->uaddr, a->len, a->shm_off});
+}
+
+void shim_share_forked(void)
+{
+	regions.count = queues.count = 0;
+	regions.highest = queues.highest = 0;
+}
+
+/* ---- can it be shared? ---- */
+
+/*
+ * Memory that cannot be made private before a fork must hold nothing that the C library uses in the
+ * child.
+ */
+static bool beside_threads(uint64_t addr, uint64_t len)
+{
+	return own_has(addr, len) && !own_blind() && fresh_likely(addr, len);
+}
+
+void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin)
+{
+	uint64_t start = addr & ~(uint64_t)(SHIM_PAGE - 1),
+		 end = (addr + len + SHIM_PAGE - 1) & ~(uint64_t)(SHIM_PAGE - 1);
+	uint64_t at = start;
+	bool private = true, shared = true;
+	struct mapping m;
+	struct maps maps;
+
+	if (!len || maps_open(&maps))
+		return;
+	while ((private || shared) && maps_next(&maps, &m)) {
+		if (m.end <= at || at >= end)
+			continue;
+		if (m.start > at)
+			break;
+		if (m.ino || m.dev || m.stack || memcmp(m.perms, "rw-p", 4) ||
+		    (private && marks_policy(at)))
+		private = false;
+		if (!shim_memory_is(m.dev, m.ino) || memcmp(m.perms, "rw-s", 4))
+			shared = false;
+		else if (at == start)
+			pin->have_off = m.off + (at - m.start);
+		else if (m.off + (at - m.start) != pin->have_off + (at - start))
+			shared = false;
+		at = m.end;
+	}
+	maps_close(&maps);
+	if (at < end)
+		return;
+	if (shared)
+		pin->share = SH_SHARE_HAVE;
+	else if (private && !still_writes(start, end) && !marks_any(start, end) &&
+		 (still_alone() || beside_threads(start, end - start)))
+		pin->share = SH_SHARE_PRIVATE;
+}
+
+/* ---- there and back ---- */
+
+int shim_changed(uint32_t what, uint64_t addr, uint64_t len)
+{
+	struct sh_changed_msg msg = {
+		.type = SH_MSG_CHANGED, .what = what, .uaddr = addr, .len = len};
+	struct sh_status status;
+	int err = shim_request(&msg, sizeof(msg), &status, sizeof(status), NULL, NULL);
+
+	/* A daemon that lives and does not hear of it would have the device use the old pages. */
+	if (err == -EIO && !shim_control_gone())
+		err = -ENOTCONN;
+	return err ? err : -status.error;
+}
+
+/*
+ * Static: what runs while the process is still must not read the caller's stack, whose pages may be
+ * the ones that are exchanged.
+ */
+static struct sh_action moved;
+
+/*
+ * Makes two mappings of the region, because mremap() refuses to work on more than one. The C
+ * library's own mremap(), in realloc(), would otherwise let the region grow into pages that are not
+ * its own. The first page is split off because it is what is left of a region that has shrunk.
+ * What it gets is not what the program may have given to the second page.
+ */
+static void split(uint64_t addr, uint64_t len)
+{
+	uint64_t second = addr + SHIM_PAGE, next;
+
+	if (len > SHIM_PAGE)
+		sh_madvise(addr, SHIM_PAGE,
+			   marks_at(second, second + SHIM_PAGE, &next) & MARK_BIT(MARK_RANDOM)
+				   ? MADV_SEQUENTIAL
+				   : MADV_RANDOM);
+}
+
+void shim_share_split(uint64_t addr, uint64_t len)
+{
+	for (size_t i = ranges_find(&regions, addr);
+	     i < regions.count && regions.at[i].uaddr < addr + len; i++)
+		split(regions.at[i].uaddr, regions.at[i].len);
+}
+
+static int map_region(void)
+{
+	int err = shim_map_action(&moved);
+
+	if (err)
+		return err;
+	split(moved.uaddr, moved.len);
+	ranges_insert(&regions, (struct range){moved.uaddr, moved.len, moved.shm_off});
+	return 0;
+}
+
+static int share(void *arg)
+{
+	int err = shim_copy_pages(moved.shm_off, moved.uaddr, moved.len);
+
+	(void)arg;
+	return err ? err : map_region();
+}
+
+int shim_share(const struct sh_action *a)
+{
+	int err;
+
+	err = sh_memory_extend(&shim_dev, a->shm_off, a->len);
+	if (err)
+		return err;
+	/* Whatever is left here of regions that the C library unmapped unseen has ended. */
+	if (!shim_share_forget(a->uaddr, a->len) || !ranges_room(&regions) ||
+	    !marks_learn(a->uaddr, a->uaddr + a->len))
+		return -ENOMEM;
+	moved = *a;
+	err = still_run(share, NULL);
+	if (err == -EBUSY && own_has(moved.uaddr, moved.len) && !own_blind())
+		err = fresh_run(moved.uaddr, moved.len, map_region);
+	return err;
+}
+
+static struct range leaving;
+
+static void protect(const struct mapping *m)
+{
+	long prot = mapping_prot(m);
+
+	if (prot != (PROT_READ | PROT_WRITE))
+		sh_sys(syscall(SYS_mprotect, m->start, m->end - m->start, prot));
+}
+
+/* Puts device memory back where there was no memory to replace it. */
+static void put_back(const struct mapping *m)
+{
+	shim_map_action(&(struct sh_action){
+		.uaddr = m->start, .len = m->end - m->start, .shm_off = m->off});
+	protect(m);
+	if (m->start == leaving.uaddr)
+		split(leaving.uaddr, leaving.len);
+}
+
+/*
+ * Replaces one mapping of device memory by private memory with the same contents and attributes,
+ * which forms one mapping with its neighbours.
+ */
+static int privatize(const struct mapping *m)
+{
+	if (marks_fresh(m->start, m->end, PROT_READ | PROT_WRITE) ||
+	    sh_poke(m->start, sh_at(&shim_dev, m->off), m->end - m->start)) {
+		put_back(m);
+		return -ENOMEM;
+	}
+	marks_give(m->start, m->end, m->start, MARKS_ALL);
+	protect(m);
+	return 0;
+}
+
+static int give_back_blindly(void)
+{
+	uint64_t end = leaving.uaddr + leaving.len;
+	int err = 0;
+
+	for (uint64_t at = leaving.uaddr, next; !err && at < end; at = next) {
+		bool shared = shim_is_shared(at);
+		struct mapping m = {
+			.start = at, .off = leaving.shm + (at - leaving.uaddr), .perms = "rw-s"};
+
+		for (next = at + SHIM_PAGE; next < end && shim_is_shared(next) == shared;
+		     next += SHIM_PAGE)
+			;
+		m.end = next;
+		if (shared)
+			err = privatize(&m);
+	}
+	return err;
+}
+
+static int give_back(void *arg)
+{
+	struct mapping m;
+	struct maps maps;
+	int err;
+
+	(void)arg;
+	err = maps_open(&maps);
+	if (err)
+		return give_back_blindly();
+	while (!err && maps_next(&maps, &m) && m.start < leaving.uaddr + leaving.len) {
+		if (m.end <= leaving.uaddr || !shim_memory_is(m.dev, m.ino))
+			continue;
+		if (m.start < leaving.uaddr) {
+			m.off += leaving.uaddr - m.start;
+			m.start = leaving.uaddr;
+		}
+		if (m.end > leaving.uaddr + leaving.len)
+			m.end = leaving.uaddr + leaving.len;
+		if (m.off == leaving.shm + (m.start - leaving.uaddr))
+			err = privatize(&m);
+	}
+	maps_close(&maps);
+	return err;
+}
+
+/* No other process reaches the pages any more. Pages that stay device memory stay the region's. */
+static int make_private(struct range r)
+{
+	int err;
+
+	leaving = r;
+	err = still_run(give_back, NULL);
+	if (err)
+		return err;
+	(void)shim_share_forget(r.uaddr, r.len);
+	/* An error does not matter: a daemon that is gone gives nothing out again. */
+	(void)shim_changed(SH_CHANGED_GONE, r.uaddr, r.len);
+	return 0;
+}
+
+void shim_give_back(const struct sh_action *a)
+{
+	(void)make_private((struct range){a->uaddr, a->len, a->shm_off});
+}
+
+int shim_privatize(uint64_t addr, uint64_t len)
+{
+	int err = still_alone() ? shim_changed(SH_CHANGED_REVOKE, addr, len) : -EBUSY;
+	size_t i;
+
+	/* Without a daemon there is no device that could write there. */
+	if (err == -EIO)
+		err = 0;
+	while (!err && (i = ranges_find(&regions, addr)) < regions.count &&
+	       regions.at[i].uaddr < addr + len)
+		err = make_private(regions.at[i]);
+	return err;
+}
+
+int shim_make_private(uint64_t low, uint64_t high)
+{
+	int err = 0;
+	size_t i = 0;
+
+	/*
+	 * The caller may have interrupted a call that holds the connection, in the middle of an
+	 * exchange.
+	 */
+	if (likely(!shim_shares_any()))
+		return 0;
+	if (shim_control_mine())
+		return -EBUSY;
+	shim_control_reach();
+	while (!err && i < regions.count) {
+		struct range r = regions.at[i];
+
+		if (r.uaddr + r.len <= low || r.uaddr >= high) {
+			/* A process with threads has no choice. */
+			if (own_has(r.uaddr, r.len) && (!own_blind() || !still_alone())) {
+				i++;
+				continue;
+			}
+		}
+		err = shim_privatize(r.uaddr, r.len);
+	}
+	shim_control_put();
+	return err;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Tells when pages of a process can be exchanged unnoticed for others with the same contents. No
+ * other thread may run: it could store to the pages in between, sleep on a word in them or read
+ * into them. The kernel must not have been lent any of them (rings of asynchronous I/O, pages that
+ * vmsplice() gave to a pipe or that a userfaultfd is to fill). No process of the instance may reach
+ * into this one, by process_vm_writev() or for the device: such a process waits (host/moves.c).
+ * Protection would not hold it off, since the kernel writes to pages that it has pinned without a
+ * fault.
+ *
+ * Owns the stack on which exchanges run. The thread that holds the control connection uses it.
+ */
+#include <signal.h>
+#include <sys/ioctl.h>
+
+#include "softhca/device/memory/thread_pointer.h"
+#include "softhca/host/moves.h"
+#include "softhca/host/process.h"
+#include "softhca/host/sys.h"
+#include "alone.h"
+#include "softhca/shim/attach.h"
+#include "softhca/shim/interpose.h"
+#include "maps.h"
+#include "memory.h"
+#include "rings.h"
+#include "share.h"
+#include "softhca/shim/stack.h"
+#include "still.h"
+
+#define STACK (64 << 10)
+
+/*
+ * A pipe, or a userfaultfd of the program's, has pages of this process. This stays set: nothing tells
+ * when the pipe's reader has read them, and another process may have the userfaultfd by now.
+ */
+static bool lent;
+/* What the C library keeps of a thread, in bytes below and above the thread pointer. */
+static uint64_t local_below, local_above;
+static char *stack;
+
+/* ---- this process ---- */
+
+bool still_alone(void)
+{
+	static bool rings;
+	struct mapping m;
+	struct maps maps;
+	int err;
+
+	if (__atomic_load_n(&lent, __ATOMIC_RELAXED) || !alone())
+		return false;
+	err = maps_open(&maps);
+	if (!err) {
+		rings = false;
+		while (!rings && maps_next(&maps, &m))
+			rings = m.rings;
+		maps_close(&maps);
+	}
+	if (!err && !rings) {
+		err = rings_unmapped();
+		rings = err > 0;
+		err = rings ? 0 : err;
+	}
+	/* A process that has no descriptor left has hardly made a ring since the last look. */
+	return (!err || err == -EMFILE || err == -ENFILE) && !rings;
+}
+
+bool still_writes(uint64_t start, uint64_t end)
+{
+	uint64_t mine = sh_thread_pointer(), low, high;
+
+	/*
+	 * The kernel stores here as well: the processor that a thread runs on, and a child's number
+	 * at fork().
+	 */
+	if (start < mine + local_above && end > mine - local_below)
+		return true;
+	if (start < (uintptr_t)stack + STACK && end > (uintptr_t)stack)
+		return true;
+	return sh_process_helper_memory(&low, &high) && start < high && end > low;
+}
+
+void still_forked(void)
+{
+	lent = false;
+}
+
+/* The thread pointer lies between a thread's variables and its descriptor. */
+void still_init(void)
+{
+	const uint32_t *known = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
+	uint64_t descriptor = known ? *known : SHIM_PAGE;
+
+#ifdef __x86_64__
+	/* The size of the variables includes the descriptor's. */
+	local_below = sh_thread_size() - (known ? descriptor : 0);
+	local_above = descriptor;
+#else
+	local_below = descriptor;
+	local_above = sh_thread_size();
+#endif
+}
+
+/* ---- other processes ---- */
+
+typedef ssize_t vm_call(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+			unsigned long, unsigned long);
+
+/* MPI libraries copy with these calls. The other process may have pages to exchange. */
+static ssize_t reach(vm_call *real, pid_t pid, const struct iovec *local, unsigned long nlocal,
+		     const struct iovec *remote, unsigned long nremote, unsigned long flags)
+{
+	struct sh_reach r;
+	ssize_t ret;
+	int err;
+
+	if (!shim_active() || pid <= 0 || (!shim_dev.inst && !shim_refresh()))
+		return real(pid, local, nlocal, remote, nremote, flags);
+	sh_reach_by_program(&shim_dev.inst->moves, &r, (uint32_t)pid);
+	ret = real(pid, local, nlocal, remote, nremote, flags);
+	err = errno;
+	sh_reach_end(&shim_dev.inst->moves, &r);
+	errno = err;
+	return ret;
+}
+
+EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nlocal,
+				 const struct iovec *remote, unsigned long nremote,
+				 unsigned long flags)
+{
+	return reach(REAL(process_vm_writev), pid, local, nlocal, remote, nremote, flags);
+}
+
+EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nlocal,
+				const struct iovec *remote, unsigned long nremote,
+				unsigned long flags)
+{
+	return reach(REAL(process_vm_readv), pid, local, nlocal, remote, nremote, flags);
+}
+
+void still_lend(void)
+{
+	if (!shim_active() || __atomic_load_n(&lent, __ATOMIC_RELAXED))
+		return;
+	(void)shim_make_private(0, UINT64_MAX);
+	__atomic_store_n(&lent, true, __ATOMIC_RELAXED);
+}
+
+/* What the process stores to such pages goes to the pipe, too, until they have been read. */
+EXPORT ssize_t vmsplice(int fd, const struct iovec *iov, size_t n, unsigned int flags)
+{
+	still_lend();
+	return REAL(vmsplice)(fd, iov, n, flags);
+}
+
+/* Under a root without /proc nothing tells any more whether the process is alone. */
+EXPORT int chroot(const char *path)
+{
+	if (shim_active())
+		(void)shim_make_private(0, UINT64_MAX);
+	return REAL(chroot)(path);
+}
+
+/* ---- on a stack of this library's ---- */
+
+int still_on_own_stack(int (*fn)(void *), void *arg)
+{
+	uint64_t all = ~UINT64_C(0);
+	static uint64_t mask;
+	static struct stack_call call;
+
+	if (!STACK_OTHER)
+		return -EBUSY;
+	if (!stack)
+		stack = sh_pages(STACK);
+	if (!stack)
+		return -ENOMEM;
+	call = (struct stack_call){.fn = fn, .arg = arg};
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
+	stack_at(stack + STACK, &call);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	return call.result;
+}
+
+static struct {
+	int (*fn)(void *);
+	void *arg;
+} job;
+
+static int run_still(void *arg)
+{
+	int word, err;
+
+	(void)arg;
+	if (!still_alone())
+		return -EBUSY;
+	word = sh_move_begin(&shim_dev.inst->moves);
+	if (word < 0)
+		return word;
+	err = job.fn(job.arg);
+	sh_move_end(&shim_dev.inst->moves, word);
+	return err;
+}
+
+int still_run(int (*fn)(void *), void *arg)
+{
+	job.fn = fn;
+	job.arg = arg;
+	return still_on_own_stack(run_still, NULL);
+}
