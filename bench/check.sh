@@ -4,7 +4,6 @@
 # Description: message benchmarks run (in the quick tier, message rates), with few messages of each kind, and their JSON has every row:
 # with this project's figures, with those of the installed peers, with tables made from it. No test
 # depends on a measured number.
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 # shellcheck source=bench/check_lib.sh
 . "$srcdir/../../bench/check_lib.sh" || exit 1
 

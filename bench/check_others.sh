@@ -3,7 +3,6 @@
 #
 # Description: the benchmarks of crowds, scale, connections, rsockets, the wire and instructions run, briefly, and their JSON has every row.
 # No test depends on a measured number.
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 # shellcheck source=bench/check_lib.sh
 . "$srcdir/../../bench/check_lib.sh" || exit 1
 

@@ -30,7 +30,7 @@ one() {
 passed() { [ "$(cat "$dir/$1.status")" -eq 0 ] || { cat "$dir/$1.log"; return 1; }; }
 
 export -f one
-export dir SOFTHCA_WIRE_LOOPBACK=1 WAYS=kick TIER=quick TEST_TIMEOUT="${TEST_TIMEOUT:-600}"
+export dir SOFTHCA_WIRE_LOOPBACK=1 WAYS=kick TIER=quick TEST_TIMEOUT="${TEST_TIMEOUT:-1200}"
 export SOFTHCA="${SOFTHCA:-$top_builddir/softhca/cli/softhca}" TOOLS="$top_builddir/examples" PROGRAMS="$top_builddir/tests/system"
 export OURS="$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs" CC="${CC:-cc}"
 ok "the programs are there" make -C "$top_builddir/tests/verbs" check TESTS=

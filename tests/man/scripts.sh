@@ -123,7 +123,7 @@ later() {
 	cp "$tmp/kept" "$tree/build/tests/one/Makefile"
 	rm -f "$tree/build/tests/one/bad.trs"
 	dirs="one two" more=
-	return $ended
+	return "$ended"
 }
 ok "what a Makefile says is for later, the quick tier leaves out and does not count" later
 quick() {

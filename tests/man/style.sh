@@ -17,7 +17,7 @@ done
 # Whatever version of these tools a distribution has, it is no judge of a release.
 [ -e "$top_srcdir/.git" ] || { skip "the checks of make style" "this is not a git tree"; finish; }
 for check in format $shellcheck sparse spelling; do
-	ok "$check" timeout 280 "$top_srcdir/scripts/style" "$top_builddir" "$check"
+	ok "$check" timeout 900 "$top_srcdir/scripts/style" "$top_builddir" "$check"
 done
 # Where there is the whole history, the names that git blame is to pass over are in it: with one that is not, it fails. A copy whose
 # history begins later has none of them.

@@ -8,7 +8,6 @@
 # program waits for one. Each packet that was sent is in the capture or counted, however slowly its
 # output is read.
 # shellcheck disable=SC2086 # words of a command: $quiet
-TEST_TIMEOUT=${TEST_TIMEOUT:-1200}
 . "$srcdir/lib.sh" || exit 1
 
 if ! command -v python3 >/dev/null; then

@@ -3,7 +3,6 @@
 #
 # Description: many connections by address: 1,000 at once, to a listener with a backlog of 128, are all established; and of
 # connections one after the other (CONNECTIONS: 2,000 in the full tier, 10,000 in the long one), no channel, id, QP, file or page is left.
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh" || exit 1
 
 program=$PROGRAMS/../../bench/cm_connections

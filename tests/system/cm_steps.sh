@@ -3,7 +3,6 @@
 #
 # Description: one end of a connection is killed, or stopped, at each step. The other end hears what the subnet's rules say, and
 # no channel, id, port, file, QP or memory is left: with this tree's librdmacm and Debian's, on both kernels.
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh" || exit 1
 
 cm=${OURS%%:*}/../../librdmacm/.libs

@@ -6,7 +6,6 @@
 # about it. When nothing gets through, retries end. Faults that name hosts or a QP hit the packets
 # of these, and no others.
 # shellcheck disable=SC2086 # words of a command: $on
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then

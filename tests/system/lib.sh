@@ -28,7 +28,7 @@ ports=${TMPDIR:-/tmp}/softhca-test-ports-$UID
 unset SOFTHCA_INSTANCE SOFTHCA_HOST SOFTHCA_MMIO XDG_RUNTIME_DIR RDMAV_DRIVERS IBV_DRIVERS SYSFS_PATH
 
 # A test that hangs ends here. Its plan is then missing.
-(sleep "${TEST_TIMEOUT:-300}" && kill -TERM $$) >/dev/null 2>&1 &
+(sleep "${TEST_TIMEOUT:-1200}" && kill -TERM $$) >/dev/null 2>&1 &
 watchdog=$!
 
 cleanup() {

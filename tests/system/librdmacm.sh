@@ -4,7 +4,6 @@
 # Description: the tools of librdmacm connect by address on both faces, with each other and with Debian's at the other end. They
 # refuse bad options, and tell why if nobody listens or the peer dies. Afterwards no channel is left.
 # shellcheck disable=SC2086 # $ours: words in front of the name
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 . "$srcdir/cm_pairs.sh" || exit 1
 

@@ -4,7 +4,6 @@
 # Description: Debian's perftest and XRC ping-pong on the mainline face, and pairs of one of our
 # tools with one of Debian's.
 # shellcheck disable=SC2086 # words of a command: $domains $on
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh" || exit 1
 
 for program in ib_send_bw ib_write_bw ib_read_lat ib_atomic_lat ibv_xsrq_pingpong ibv_asyncwatch; do

@@ -5,7 +5,6 @@
 # QPs, with events; and with -z, where only the exchange of addresses goes by rdma_cm.
 # The raw_ethernet tools need Ethernet ports, which InfiniBand's are not. perftest 4.5 has no --bind_source_ip.
 # shellcheck disable=SC2086 # words of a command
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 
 for program in ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat; do

@@ -3,7 +3,6 @@
 #
 # Description: librspreload.so, in front of the shim and behind it: which sockets its configuration file makes rsockets, by
 # program, domain, type and protocol; what children may do; calls under their other names; and a server that forks, which the file leaves out.
-TEST_TIMEOUT=${TEST_TIMEOUT:-300}
 . "$srcdir/lib.sh" || exit 1
 
 export cm=${OURS%%:*}/../../librdmacm/.libs

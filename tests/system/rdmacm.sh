@@ -3,7 +3,6 @@
 #
 # Description: Debian's rdmacm-utils and perftest, unmodified, connect by address: on both kernels, in kick and in trap, within a
 # host and between two. If one end is killed, the other one hears of it. Afterwards no channel is left.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 
 for program in rdma_server rping ucmatose udaddy mckey rdma_xserver riostream rstream ib_send_bw; do

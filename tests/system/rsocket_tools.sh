@@ -4,7 +4,6 @@
 # Description: rstream, riostream, rcopy and udpong of librdmacm work with each other and with Debian's at the other end, on both faces. They refuse bad
 # options, and tell why if nobody listens, a file cannot be written or the peer dies. Afterwards no channel is left.
 # shellcheck disable=SC2086 # $ours: words in front of the name
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 . "$srcdir/cm_pairs.sh" || exit 1
 

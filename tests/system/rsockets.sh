@@ -3,7 +3,6 @@
 #
 # Description: rsockets on both faces: our own program, and Debian's on our library and on theirs at either end, with and
 # without librspreload.so.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 
 export cm=${OURS%%:*}/../../librdmacm/.libs

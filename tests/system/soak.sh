@@ -5,7 +5,6 @@
 # are stopped at random for a while. No other process loses a message, and afterwards the instance
 # is as it was at first. SOAK_SECONDS and SOAK_PROCESSES say for how long and how many, SOAK_SEED
 # which ones.
-TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then

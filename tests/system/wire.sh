@@ -3,7 +3,6 @@
 #
 # Description: two instances on one wire. Ping-pongs that exchange LIDs alone run between them
 # unchanged, also over a wire that loses packets. wire_machines.sh has two machines.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 . "$srcdir/wire_pair.sh" || exit 1
 

@@ -3,7 +3,6 @@
 #
 # Description: 100 QPs share a socket whose receive buffer is that of a stock system, and whose receiver gets no processor for a
 # while. The kernel drops packets. That costs time, and fails no request: of WRITEs, READs and SENDs.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 . "$srcdir/wire_pair.sh" || exit 1
 

@@ -3,7 +3,6 @@
 #
 # Description: connections by address between two instances on one wire: Debian's rdmacm-utils and ours, RC and UD, also while messages
 # are lost or repeated. If one end is killed, the other one hears of it.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 . "$srcdir/wire_pair.sh" || exit 1
 

@@ -3,7 +3,6 @@
 #
 # Description: multicast groups over a wire. Two instances in a network namespace, first at two addresses of its loopback interface,
 # then at the two ends of a cable, each of which is an interface of a namespace of its own; IPv4 and IPv6.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 
 # Root needs no user namespace, in which its memory would be limited.
 if [ -z "${APART:-}" ]; then

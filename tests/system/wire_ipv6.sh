@@ -10,7 +10,6 @@ if [ -z "${OWN_NETWORK:-}" ]; then
 			OWN_NETWORK=1 exec $apart bash "$0" "$@"
 	done
 fi
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 . "$srcdir/wire_pair.sh" || exit 1
 

@@ -4,7 +4,6 @@
 # Description: the processes of two hosts make XRC connections by address, on both kernels, in kick and in trap. Those of a host
 # take them into one domain, and each receives in its own SRQ, from every process of the other host. If one process is killed, those
 # of both hosts end, and nothing is left.
-TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 
 cm=${OURS%%:*}/../../librdmacm/.libs
