@@ -14,7 +14,7 @@ says() {
 	shift
 	"$@" >"$tmp/out" 2>"$tmp/err" || { echo "status $?"; cat "$tmp/out" "$tmp/err"; return 1; }
 	sed 's/generated on .*/generated/; s/ActCount\.*[0-9]*/ActCount N/; s/[[:space:]]*$//' "$tmp/out" |
-		diff "$srcdir/umad/$wanted.txt" -
+		diff "$srcdir/umad_texts/$wanted.txt" -
 }
 # The nodes of a host, by /sys: of which HCA and port they are, and their numbers.
 # shellcheck disable=SC2016 # the shell on the host expands it

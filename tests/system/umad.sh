@@ -16,7 +16,7 @@ says() {
 	sed 's/generated on .*/generated/; s/activity count [0-9]*/activity count N/; s/[[:space:]]*$//
 		s/^\(Pong.*time\) .*/\1 T/; s/^\(rtt\) .*/\1 T/; s/, time [0-9]* ms/, time T/
 		'"s/$(on 1 hostname)\\.[^ ]*/HOST/" "$tmp/out" |
-		diff "$srcdir/umad/$wanted.txt" -
+		diff "$srcdir/umad_texts/$wanted.txt" -
 }
 counter() { tool 0 perfquery "$@" | sed -n "s/^$name:\.*//p"; }
 records() { tool 0 saquery "$@" >"$tmp/out" 2>&1 && grep -c 'dump:$' "$tmp/out"; }
