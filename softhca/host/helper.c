@@ -22,7 +22,12 @@
 #include "procstat.h"
 #include "sys.h"
 
-#define MAX_CALLS (1u << 20)   /* address space only: pages come with use */
+/*
+ * Timers that a process may have set: the most for which it has addresses. They are taken at once, because the program may
+ * give up its system calls later. Pages come with use.
+ */
+#define MAX_CALLS (1u << 20)
+#define MIN_CALLS (1u << 12)
 #define STACK	  (256 * 1024) /* in addition to what the C library keeps of a thread */
 /* How often a helper that sleeps looks whether the first thread lives, or any thread. */
 #define LOOK_NS	     UINT64_C(1000000000)
@@ -30,6 +35,7 @@
 
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sh_calls heap;
+static unsigned int room;	/* in the heap, in calls */
 static uint64_t sleeping_until; /* how long the helper sleeps; 0 while it is awake */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -83,17 +89,15 @@ void sh_helper_look(void)
 
 static bool heap_alloc(void)
 {
-	void *p;
 	int err;
 
-	if (heap.call)
-		return true;
-	p = sh_mmap_unlocked(NULL, MAX_CALLS * sizeof(*heap.call), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
-	if (!p)
-		return false;
-	heap.call = p;
-	return true;
+	for (unsigned int n = MAX_CALLS; !heap.call && n >= MIN_CALLS; n /= 2) {
+		heap.call =
+			sh_mmap_unlocked(NULL, n * sizeof(*heap.call), PROT_READ | PROT_WRITE,
+					 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
+		room = n;
+	}
+	return heap.call;
 }
 
 /* ---- the thread ---- */
@@ -318,12 +322,15 @@ static int create(void)
 	pthread_attr_t attr;
 	int err;
 
+	bool there;
+
 	if (!map_stack())
-		return EAGAIN;
-	/* Now, because the program may give up its system calls before the first timer. */
+		return ENOMEM;
 	pthread_mutex_lock(&heap_lock);
-	(void)heap_alloc();
+	there = heap_alloc();
 	pthread_mutex_unlock(&heap_lock);
+	if (!there)
+		return ENOMEM;
 	pthread_attr_init(&attr);
 	err = pthread_attr_setstack(&attr, stack + SH_FIRST_PAGE, stack_size - SH_FIRST_PAGE);
 	if (!err) {
@@ -440,7 +447,8 @@ static void say_full(void)
 		"softhca: there is no room for another timer of this process: it has set a "
 		"million, or the limit "
 		"of addresses is too low (ulimit -v unlimited): "
-		"time-outs come late, and delayed packets are lost; use fewer QPs, or end the "
+		"time-outs come late, and delayed packets are lost; use fewer QPs, or end "
+		"the "
 		"delay (softhca fault NAME delay off)\n";
 	static atomic_bool said;
 
@@ -455,7 +463,7 @@ int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, 
 
 	(void)host;
 	pthread_mutex_lock(&heap_lock);
-	if (heap_alloc() && heap.used < MAX_CALLS) {
+	if (heap_alloc() && heap.used < room) {
 		sh_calls_put(&heap,
 			     &(struct sh_call){.deadline = deadline_ns, .fn = fn, .a = a, .b = b});
 		/*

@@ -34,8 +34,8 @@ uint64_t sh_now(void);
 uint64_t sh_since_1970(void);
 
 /*
- * Starts the helper thread unless it runs. Returns 0 or -EAGAIN. Otherwise the first deferred call
- * starts it.
+ * Starts the helper thread unless it runs. Returns 0, -ENOMEM or -EAGAIN (the process may have no other
+ * thread). Otherwise the first deferred call starts it.
  */
 int sh_process_helper(void);
 

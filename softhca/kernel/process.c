@@ -104,6 +104,12 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 	p->connected = true;
 	p->refs = 1;
 	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	/* Kernels before 5.3, and some containers, have no such call: there the process is looked at instead. */
+	if (p->pidfd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+		close_memory(&p->user);
+		free(p);
+		return -EAGAIN;
+	}
 	slot = sh_proc(&k->dev, p->slot);
 	memset(slot, 0, sizeof(*slot));
 	__atomic_store_n(&slot->pid, pid, __ATOMIC_RELEASE);
@@ -223,7 +229,7 @@ bool proc_lives(struct kernel *k, const struct kproc *p)
 	char byte;
 
 	/* EPERM: it has another user by now. */
-	return p->pidfd >= 0 && (kill(p->pid, 0) == 0 || errno == EPERM) &&
+	return !p->gone && (kill(p->pid, 0) == 0 || errno == EPERM) &&
 	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
 }
 
@@ -248,7 +254,7 @@ void proc_dead(struct kernel *k, struct kproc *p)
 	p->refs++;
 	ROOMS(dead, k, p);
 	/* The process still lives if it is the instance that ends. */
-	sh_proc_gone(&k->dev, p->slot, !proc_lives(k, p));
+	sh_proc_gone(&k->dev, p->slot, proc_ended(p));
 	sh_moves_sweep(&k->dev.inst->moves);
 	orphans_free(k);
 	windows_end(k, p);

@@ -3,7 +3,8 @@
  * Description: programs with low limits (setrlimit) use verbs like others. 1 GiB of address space
  * is enough, also for more queues and regions than are mapped at first. If a limit keeps a sender
  * from mapping its peer's memory, messages, RDMA and atomics arrive anyway. If a limit makes a call
- * fail, errno is ENOMEM or EMFILE, and all other processes go on. Much memory is 80 MiB, which a
+ * fail, errno is ENOMEM or EMFILE, and all other processes go on. Whatever a limit leaves out, requests
+ * time out. Much memory is 80 MiB, which a
  * limit of locked memory may forbid.
  * Quick: half
  */
@@ -274,6 +275,26 @@ static void bystander(int arg)
 	side_close(&s);
 }
 
+/* A device that opens has its time-outs, too: a message to a QP that does not exist ends. */
+static void times_out(int mib)
+{
+	struct ibv_qp *qp;
+	struct link l;
+
+	if (!limit(RLIMIT_DATA, (uint64_t)mib * MIB))
+		return;
+	side_open(&s, 4096, 16, 0);
+	qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	link_defaults(&l, s.lid, qp->qp_num + 77);
+	l.timeout = 12;
+	l.retry_cnt = 0;
+	connect_qp(qp, &l);
+	CHECK_EQ(post_send1(qp, &s, 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	side_close(&s);
+}
+
 int main(void)
 {
 	pid_t other;
@@ -287,6 +308,8 @@ int main(void)
 	if (address_space() < 512 * 1024 * MIB) {
 		for (int mib = 1; mib < 300; mib *= 4)
 			join(spawn(no_room_at_all, mib));
+		join(spawn(times_out, 8));
+		join(spawn(times_out, 40));
 		join(spawn(locks, 0));
 		if (board->word[LOCKS] == 1) {
 			/* This one first: memory that is allocated later may be anywhere. */

@@ -2,14 +2,20 @@
 /*
  * Description: fork() in a program whose registered buffers share pages with other things: the header
  * of an arena, a thread's variables and descriptor, a stack, a FILE. Parent and child each have their
- * own of all of it. Run as often as repeat() says.
+ * own of all of it, also while another process copies from the parent, or has left such a copy by a jump. Run as often as
+ * repeat() says.
  *
  * Seconds: 900
  * Quick: half
  */
 #include <malloc.h>
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <sys/uio.h>
 #include <ucontext.h>
 
 #include "shared_memory_fork_rig.h"
@@ -286,6 +292,116 @@ static void stream(int arg)
 	side_close(&s);
 }
 
+/* ---- another process copies from this one, for longer than an exchange of pages waits ---- */
+
+enum { COPIED = 32 << 20, TIMES = 32 };
+
+static struct {
+	uint32_t copies, jumped, over;
+} * shared;
+static sigjmp_buf left;
+
+static void leave(int sig)
+{
+	(void)sig;
+	siglongjmp(left, 1);
+}
+
+/* The copier's: one call after another; or one, which it leaves by a jump out of a handler, and lives on. */
+static void copies(const uint8_t *from, bool jumps)
+{
+	uint8_t *to = malloc(COPIED);
+	struct iovec local[TIMES], remote[TIMES];
+	struct itimerval soon = {{0, 0}, {0, 20000}};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	CHECK(to);
+	open_only();
+	for (int i = 0; i < TIMES; i++) {
+		local[i] = (struct iovec){to, COPIED};
+		remote[i] = (struct iovec){(void *)(uintptr_t)from, COPIED};
+	}
+	while (!sigsetjmp(left, 1) && !__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(&shared->copies, 1, __ATOMIC_RELEASE);
+		if (jumps) {
+			CHECK(signal(SIGALRM, leave) != SIG_ERR);
+			CHECK_EQ(setitimer(ITIMER_REAL, &soon, NULL), 0);
+		}
+		CHECK(process_vm_readv(getppid(), local, TIMES, remote, TIMES, 0) > 0);
+	}
+	__atomic_store_n(&shared->jumped, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE))
+		sleep_ms(1);
+	_exit(0);
+}
+
+/* A fork may be refused while the copy lasts; a child that is made has all that its C library needs. */
+static void forks_beside_copy(bool may_refuse)
+{
+	pid_t pid;
+	int status;
+
+	while ((pid = fork()) < 0) {
+		CHECK(may_refuse);
+		CHECK_EQ(errno, EAGAIN);
+	}
+	if (!pid) {
+		alarm(test_seconds());
+		write_log();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void beside_copy(bool jumps)
+{
+	uint8_t *much = malloc(COPIED), *before, *after;
+	struct ibv_mr *one, *two;
+	pid_t copier;
+
+	CHECK(much);
+	fill(much, COPIED, 1);
+	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	copier = fork();
+	CHECK(copier >= 0);
+	if (!copier)
+		copies(much, jumps);
+	open_only();
+	before = malloc(900);
+	log_file = fopen("/dev/null", "w");
+	after = malloc(900);
+	CHECK(before && log_file && after);
+	one = reg(before, 900);
+	two = reg(after, 900);
+	while (!__atomic_load_n(jumps ? &shared->jumped : &shared->copies, __ATOMIC_ACQUIRE))
+		sleep_ms(1);
+	for (int i = 0; i < 3; i++)
+		forks_beside_copy(!jumps);
+	__atomic_store_n(&shared->over, 1, __ATOMIC_RELEASE);
+	join(copier);
+	CHECK_EQ(ibv_dereg_mr(one), 0);
+	CHECK_EQ(ibv_dereg_mr(two), 0);
+	CHECK_EQ(fclose(log_file), 0);
+	free(before);
+	free(after);
+	free(much);
+	side_close(&s);
+}
+
+static void copied(int arg)
+{
+	(void)arg;
+	beside_copy(false);
+}
+
+static void copied_and_left(int arg)
+{
+	(void)arg;
+	beside_copy(true);
+}
+
 static const struct scenario {
 	const char *name;
 	void (*fn)(int arg);
@@ -296,6 +412,8 @@ static const struct scenario {
 	{"stack_buffer", stack_buffer},
 	{"coroutine", coroutine},
 	{"stream", stream},
+	{"copied", copied},
+	{"copied_and_left", copied_and_left},
 };
 
 int main(int argc, char **argv)

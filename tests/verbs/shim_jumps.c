@@ -2,7 +2,8 @@
 /*
  * Description: after a signal handler leaves a post with siglongjmp(), the device goes on working
  * for its thread. Nothing is lost or done twice, no lock stays held, and commands that wait for
- * posts to end succeed. The program reads back its handlers as it has set them.
+ * posts to end succeed. So it does after jumps out of calls that change mappings. The program reads
+ * back its handlers as it has set them.
  *
  * The storm of signals runs in kick only. In trap a store to a doorbell raises a signal, and
  * softhca's handler for it runs with all other signals blocked. So the program's handlers find
@@ -18,7 +19,9 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -259,6 +262,72 @@ static void own_stack(void)
 	alarm(test_seconds());
 }
 
+/* ---- jumps out of calls that change mappings ---- */
+
+static void leap(int sig, siginfo_t *info, void *context)
+{
+	(void)sig, (void)info, (void)context;
+	calls++;
+	if (!armed)
+		return;
+	armed = 0;
+	jumps++;
+	siglongjmp(back, 1);
+}
+
+/* Memory that the program keeps from its children stays away from them. */
+static void kept_away(void *kept)
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(msync(kept, 4096, MS_ASYNC) != -1 || errno != ENOMEM);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+static void mappings(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec often = {{0, 70000}, {0, 70000}};
+	struct sigaction act = {.sa_sigaction = leap, .sa_flags = SA_SIGINFO | SA_RESTART}, old;
+	timer_t timer;
+	uint8_t *kept =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	CHECK(kept != MAP_FAILED);
+	*kept = 1;
+	CHECK_EQ(madvise(kept, 4096, MADV_DONTFORK), 0);
+	mr = ibv_reg_mr(s.pd, kept, 4096, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	kept_away(kept);
+	jumps = calls = 0;
+	CHECK_EQ(sigaction(SIGUSR1, &act, &old), 0);
+	CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	CHECK_EQ(timer_settime(timer, 0, &often, NULL), 0);
+	while (jumps < JUMPS && calls < CALLS) {
+		void *p;
+
+		if (sigsetjmp(back, 1))
+			continue;
+		armed = 1;
+		p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		madvise(p, 4096, MADV_DONTDUMP);
+		munmap(p, 4096);
+		armed = 0;
+	}
+	CHECK_EQ(timer_delete(timer), 0);
+	CHECK(jumps > 0);
+	CHECK_EQ(sigaction(SIGUSR1, &old, NULL), 0);
+	kept_away(kept);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(munmap(kept, 4096), 0);
+}
+
 int main(void)
 {
 	struct sigaction act = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO | SA_RESTART};
@@ -283,6 +352,7 @@ int main(void)
 		settle();
 	handlers();
 	own_stack();
+	mappings();
 	/* The daemon waits until no thread uses the key. */
 	mr = ibv_reg_mr(s.pd, s.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);

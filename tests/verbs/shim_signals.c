@@ -341,6 +341,34 @@ static void posting_handler(void)
 	}
 }
 
+/* ---- sigaction() in a handler that has interrupted sigaction() ---- */
+
+static volatile sig_atomic_t set;
+
+static void sets(int sig)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL}, old;
+
+	(void)sig;
+	if (!sigaction(SIGBUS, &act, &old))
+		set++;
+}
+
+static void handler_that_sets(void)
+{
+	struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+	struct sigaction act = {.sa_handler = sets, .sa_flags = SA_RESTART}, before, old;
+
+	CHECK_EQ(sigaction(SIGBUS, NULL, &before), 0);
+	CHECK_EQ(sigaction(SIGVTALRM, &act, &old), 0);
+	CHECK_EQ(setitimer(ITIMER_VIRTUAL, &often, NULL), 0);
+	while (set < 100)
+		CHECK_EQ(sigaction(SIGBUS, &before, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_VIRTUAL, &never, NULL), 0);
+	CHECK_EQ(sigaction(SIGVTALRM, &old, NULL), 0);
+	CHECK_EQ(sigaction(SIGBUS, &before, NULL), 0);
+}
+
 /* ---- the default action ---- */
 
 static void dies_of_fault(int arg)
@@ -418,6 +446,7 @@ int main(void)
 	CHECK_EQ(pthread_create(&thread, NULL, deaf, NULL), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	posting_handler();
+	handler_that_sets();
 	deaf_from_the_start();
 	handler_of_a_wait();
 	old_calls();

@@ -227,8 +227,10 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	 * A page that is not present there does not hold zeroes: the process that reads the
 	 * descriptor fills it, and could not if the mapping were exchanged.
 	 */
-	if (unlikely((uint32_t)request == UFFDIO_REGISTER))
-		still_lend();
+	if (unlikely((uint32_t)request == UFFDIO_REGISTER) && still_lend()) {
+		errno = ENOMEM;
+		return -1;
+	}
 	if (_IOC_TYPE(request) != UMAD_IOCTLS || !shim_active() || !shim_umad_of_fd(fd, &file))
 		return REAL(ioctl)(fd, request, arg);
 	RETURN_ERRNO(shim_umad_ioctl(&file, request, arg));

@@ -348,8 +348,8 @@ static int open_device(void *arg)
 		err = -status.error;
 	if (!err)
 		err = shim_trap_install();
-	if (!err && sh_process_helper())
-		err = -ENOMEM;
+	if (!err)
+		err = sh_process_helper();
 	if (err)
 		goto unmap_life;
 #ifndef HAVE_TRAP

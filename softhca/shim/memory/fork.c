@@ -221,7 +221,7 @@ static void prepare(void)
 	forking.lists = forking.held = forking.blocked = false;
 	/* This includes the stack, in case the C library forks without a call of fork() below. */
 	if (shim_dev.inst)
-		(void)shim_make_private(here, here + 1);
+		(void)shim_make_private_first(here, here + 1);
 	/*
 	 * A handler that ran in the child before its pages are in place would miss them, and one that
 	 * forks would wait for the locks of this fork for ever. First of all: a signal that is put
@@ -354,7 +354,14 @@ EXPORT pid_t fork(void)
 {
 	int pid, err = 0;
 
-	if (!shim_active() || !stack_is_region())
+	if (!shim_active())
+		return REAL(fork)();
+	/* The child's C library would miss what it has in pages that the child gets only later. */
+	if (shim_dev.inst && shim_make_private_first(0, 0) == -EAGAIN) {
+		errno = EAGAIN;
+		return -1;
+	}
+	if (!stack_is_region())
 		return REAL(fork)();
 	pid = stack_new(STACK, fork_there, &err);
 	if (pid < 0)

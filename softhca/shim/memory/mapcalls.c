@@ -84,8 +84,20 @@ static int unmap(void *addr, size_t len)
 {
 	int ret;
 
-	if (!begin(addr, len))
-		return REAL(munmap)(addr, len);
+	if (!begin(addr, len)) {
+		if (likely(!shim_may_queue((uintptr_t)addr, len)) || shim_control_mine())
+			return REAL(munmap)(addr, len);
+		/*
+		 * A thread that forks has listed queue pages. The child moves copies to these places: so
+		 * nothing else may come there before it is made.
+		 */
+		shim_control_hold();
+		ret = REAL(munmap)(addr, len);
+		if (!ret)
+			shim_queue_forget((uintptr_t)addr, whole(len));
+		shim_control_put();
+		return ret;
+	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 	ret = REAL(munmap)(addr, len);
 	if (!ret)

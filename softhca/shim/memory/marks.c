@@ -26,6 +26,7 @@
 #include "memory.h"
 #include "ranges.h"
 #include "softhca/shim/sandbox.h"
+#include "softhca/shim/signals/handlers.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -78,6 +79,8 @@ static bool lock(void)
 	/* The handler's thread would wait for itself. */
 	if (mine)
 		return false;
+	/* A handler that jumped away would keep the lock. */
+	shim_handlers_wait();
 	mine = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	for (int i = 0; i < TURNS; i++) {
@@ -86,6 +89,7 @@ static bool lock(void)
 		sched_yield();
 	}
 	mine = false;
+	shim_handlers_go_on();
 	return false;
 }
 
@@ -94,6 +98,7 @@ static void unlock(void)
 	atomic_flag_clear_explicit(&busy, memory_order_release);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mine = false;
+	shim_handlers_go_on();
 }
 
 /* The lock is held. */

@@ -11,9 +11,13 @@
  * what is mapped, since the C library changes mappings unseen.
  */
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "softhca/device/memory/dev.h"
 #include "softhca/host/memory.h"
+#include "softhca/host/process.h"
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "softhca/shim/attach.h"
@@ -27,6 +31,8 @@
 #include "share.h"
 #include "still.h"
 
+#define PATIENCE_NS UINT64_C(2000000000)
+
 static struct ranges regions;
 static struct ranges queues; /* queue pages and doorbell records; some may be unmapped by now */
 
@@ -34,6 +40,17 @@ bool shim_may_share(uint64_t addr, uint64_t len)
 {
 	return addr < __atomic_load_n(&regions.highest, __ATOMIC_ACQUIRE) &&
 	       addr + len > __atomic_load_n(&regions.lowest, __ATOMIC_ACQUIRE);
+}
+
+bool shim_may_queue(uint64_t addr, uint64_t len)
+{
+	return addr < __atomic_load_n(&queues.highest, __ATOMIC_ACQUIRE) &&
+	       addr + len > __atomic_load_n(&queues.lowest, __ATOMIC_ACQUIRE);
+}
+
+void shim_queue_forget(uint64_t addr, uint64_t len)
+{
+	(void)ranges_remove(&queues, addr, len);
 }
 
 bool shim_shares(uint64_t addr, uint64_t len)
@@ -353,5 +370,22 @@ int shim_make_private(uint64_t low, uint64_t high)
 		err = shim_privatize(r.uaddr, r.len);
 	}
 	shim_control_put();
+	return err;
+}
+
+int shim_make_private_first(uint64_t low, uint64_t high)
+{
+	const struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t until = 0;
+	int err;
+
+	while ((err = shim_make_private(low, high)) == -EBUSY && !shim_control_mine() &&
+	       still_alone()) {
+		if (!until)
+			until = sh_now() + PATIENCE_NS;
+		else if (sh_now() > until)
+			return -EAGAIN;
+		syscall(SYS_nanosleep, &nap, NULL);
+	}
 	return err;
 }

@@ -37,6 +37,11 @@ int shim_privatize(uint64_t addr, uint64_t len);
  * Same results.
  */
 int shim_make_private(uint64_t low, uint64_t high);
+/*
+ * The same, for a call that must not go on while the process, which is alone, has such memory. Waits for other processes
+ * that copy from or to this one, or use what was revoked. -EAGAIN: one has done so for two seconds.
+ */
+int shim_make_private_first(uint64_t low, uint64_t high);
 /* madvise() may have joined mappings of a region in the range that map_region() keeps apart. */
 void shim_share_split(uint64_t addr, uint64_t len);
 /* Notes queue pages that are being mapped. */
@@ -50,6 +55,10 @@ void shim_share_forked(void);
  */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
+/* The same of queue pages. */
+bool shim_may_queue(uint64_t addr, uint64_t len);
+/* The program has unmapped them. The control connection is held. */
+void shim_queue_forget(uint64_t addr, uint64_t len);
 bool shim_shares_any(void); /* is there a region, or has there been one? */
 
 #endif

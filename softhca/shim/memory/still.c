@@ -20,6 +20,7 @@
 #include "alone.h"
 #include "softhca/shim/attach.h"
 #include "softhca/shim/interpose.h"
+#include "softhca/shim/signals/handlers.h"
 #include "maps.h"
 #include "memory.h"
 #include "rings.h"
@@ -116,10 +117,13 @@ static ssize_t reach(vm_call *real, pid_t pid, const struct iovec *local, unsign
 
 	if (!shim_active() || pid <= 0 || (!shim_dev.inst && !shim_refresh()))
 		return real(pid, local, nlocal, remote, nremote, flags);
+	/* A handler that jumped away would leave this thread announced for as long as it lives. */
+	shim_handlers_wait();
 	sh_reach_by_program(&shim_dev.inst->moves, &r, (uint32_t)pid);
 	ret = real(pid, local, nlocal, remote, nremote, flags);
 	err = errno;
 	sh_reach_end(&shim_dev.inst->moves, &r);
+	shim_handlers_go_on();
 	errno = err;
 	return ret;
 }
@@ -138,26 +142,33 @@ EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	return reach(REAL(process_vm_readv), pid, local, nlocal, remote, nremote, flags);
 }
 
-void still_lend(void)
+int still_lend(void)
 {
 	if (!shim_active() || __atomic_load_n(&lent, __ATOMIC_RELAXED))
-		return;
-	(void)shim_make_private(0, UINT64_MAX);
+		return 0;
+	if (shim_make_private_first(0, UINT64_MAX) == -EAGAIN)
+		return -EAGAIN;
 	__atomic_store_n(&lent, true, __ATOMIC_RELAXED);
+	return 0;
 }
 
 /* What the process stores to such pages goes to the pipe, too, until they have been read. */
 EXPORT ssize_t vmsplice(int fd, const struct iovec *iov, size_t n, unsigned int flags)
 {
-	still_lend();
+	if (still_lend()) {
+		errno = ENOMEM;
+		return -1;
+	}
 	return REAL(vmsplice)(fd, iov, n, flags);
 }
 
 /* Under a root without /proc nothing tells any more whether the process is alone. */
 EXPORT int chroot(const char *path)
 {
-	if (shim_active())
-		(void)shim_make_private(0, UINT64_MAX);
+	if (shim_active() && shim_make_private_first(0, UINT64_MAX) == -EAGAIN) {
+		errno = ENOMEM;
+		return -1;
+	}
 	return REAL(chroot)(path);
 }
 

@@ -40,8 +40,9 @@ void still_forked(void);
 
 /*
  * The kernel will reach this process's pages by a way that the shim does not see: from now on all
- * of its memory is private.
+ * of its memory is private. Returns 0, or -EAGAIN: another process reaches into this one for long,
+ * and the call must not go on.
  */
-void still_lend(void);
+int still_lend(void);
 
 #endif

@@ -19,7 +19,7 @@
 
 /*
  * Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. They do
- * for want of memory, and where the daemon lives and cannot be told.
+ * for want of memory, where the daemon lives and cannot be told, and while another process reaches into this one.
  */
 static int before(uint64_t low, uint64_t high)
 {
@@ -27,8 +27,8 @@ static int before(uint64_t low, uint64_t high)
 
 	if (!shim_active())
 		return 0;
-	err = shim_make_private(low, high);
-	return err == -ENOMEM || err == -ENOTCONN ? -ENOMEM : 0;
+	err = shim_make_private_first(low, high);
+	return err == -ENOMEM || err == -ENOTCONN || err == -EAGAIN ? -ENOMEM : 0;
 }
 
 /*

@@ -46,6 +46,7 @@ static TLS struct {
 	bool held;
 	uint64_t mask; /* to restore */
 } hold;
+static TLS unsigned int waits; /* calls of shim_handlers_wait() */
 
 /* The only use of the real function, so that its address is known before a handler needs it. */
 static int real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
@@ -64,7 +65,7 @@ static uint64_t set_mask(uint64_t mask)
 /* What this thread is in, but for device code; its end calls shim_signals_release(). */
 static bool busy(void)
 {
-	return shim_control_mine() || stack_on_spare() || sh_aside_guarded();
+	return waits || shim_control_mine() || stack_on_spare() || sh_aside_guarded();
 }
 
 void shim_signals_release(void)
@@ -74,6 +75,20 @@ void shim_signals_release(void)
 	hold.held = false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	set_mask(hold.mask);
+}
+
+void shim_handlers_wait(void)
+{
+	waits++;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+void shim_handlers_go_on(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	waits--;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	shim_signals_release();
 }
 
 /* The signal has interrupted this thread inside: the thread gets it again when it is out. */

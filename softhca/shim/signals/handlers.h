@@ -12,6 +12,12 @@
  * the middle of device code or of a request.
  */
 void shim_handlers_begin(void);
+/*
+ * In between this thread's handlers wait, if a device is open: for what a handler that jumps away would leave behind.
+ * Pairs may lie in each other.
+ */
+void shim_handlers_wait(void);
+void shim_handlers_go_on(void);
 /* Lets the signals come that were held off meanwhile, if this thread is out of both. */
 void shim_signals_release(void);
 

@@ -20,6 +20,25 @@ static struct sigaction app;		      /* what the application set for SIGBUS */
 static void (*own)(int, siginfo_t *, void *); /* NULL: the real action is the application's */
 static pid_t owner;			      /* the process that all this is about */
 static pthread_mutex_t app_lock = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * No handler of this thread comes while it has the lock: it could call sigaction() itself, or jump
+ * away.
+ */
+static uint64_t lock_app(void)
+{
+	uint64_t all = ~(UINT64_C(1) << (SIGBUS - 1)), before = 0;
+
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof(all));
+	pthread_mutex_lock(&app_lock);
+	return before;
+}
+
+static void unlock_app(uint64_t before)
+{
+	pthread_mutex_unlock(&app_lock);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+}
+
 static TLS bool app_blocks; /* this thread believes that it blocks SIGBUS */
 
 EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old);
@@ -73,6 +92,7 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 {
 	struct sigaction act = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
 	struct sigaction now;
+	uint64_t mask;
 	int err = 0;
 
 	/*
@@ -80,7 +100,7 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 	 * inside it.
 	 */
 	sigfillset(&act.sa_mask);
-	pthread_mutex_lock(&app_lock);
+	mask = lock_app();
 	if (REAL(sigaction)(SIGBUS, NULL, &now) < 0) {
 		err = -errno;
 	} else if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != handler) {
@@ -92,7 +112,7 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 			__atomic_store_n(&own, handler, __ATOMIC_RELEASE);
 		}
 	}
-	pthread_mutex_unlock(&app_lock);
+	unlock_app(mask);
 	return err;
 }
 
@@ -167,17 +187,18 @@ static int change_beside(int sig, const struct sigaction *act, struct sigaction 
 EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction copy, before;
+	uint64_t mask;
 
 	if (!shim_active())
 		return REAL(sigaction)(sig, act, old);
 	if (sig == SIGBUS && __atomic_load_n(&own, __ATOMIC_ACQUIRE)) {
 		if (!is_owner())
 			return change_beside(sig, act, old);
-		pthread_mutex_lock(&app_lock);
+		mask = lock_app();
 		before = app;
 		if (act)
 			app = *act;
-		pthread_mutex_unlock(&app_lock);
+		unlock_app(mask);
 		if (old)
 			*old = before;
 		return 0;
