@@ -445,9 +445,9 @@ static void say_full(void)
 {
 	static const char line[] =
 		"softhca: there is no room for another timer of this process: it has set a "
-		"million, or the limit "
-		"of addresses is too low (ulimit -v unlimited): "
-		"time-outs come late, and delayed packets are lost; use fewer QPs, or end "
+		"million, or a limit of its memory "
+		"was too low when it began (ulimit -v unlimited, ulimit -d unlimited): "
+		"some time-outs do not come, and delayed packets are lost; use fewer QPs, or end "
 		"the "
 		"delay (softhca fault NAME delay off)\n";
 	static atomic_bool said;
