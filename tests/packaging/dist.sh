@@ -39,9 +39,11 @@ build() {
 	"$MAKE" $jobs && "$MAKE" install
 }
 
+# Whatever the system has of it.
 refuses() {
-	mkdir -p "$work/missing-$1" && cd "$work/missing-$1" && ! "$work/$1/configure" CPPFLAGS="-nostdinc" >"$work/missing-$1.out" 2>&1 &&
-		grep -q 'libibverbs' "$work/missing-$1.out"
+	mkdir -p "$work/missing-$1" && cd "$work/missing-$1" && ! PKG_CONFIG_LIBDIR=$work/none "$work/$1/configure" \
+		ac_cv_header_infiniband_driver_h=no ac_cv_header_infiniband_marshall_h=no >"$work/missing-$1.out" 2>&1 &&
+		grep 'infiniband/.*not found. Install it: Debian package libibverbs-xrc-dev' "$work/missing-$1.out" || { tail -n 3 "$work/missing-$1.out"; return 1; }
 }
 
 # After make distclean, the files that are left.
