@@ -72,7 +72,7 @@ uncounted() {
 # The quick tier leaves out rows of a matrix that say little more than others do. Tests that run such a script in another build, or on another
 # device, ask for all of them: ROWS=all.
 all_rows() { [ "${TIER:-}" = full ] || [ "${ROWS:-}" = all ]; }
-# What the full tier leaves out, too.
+# What the full tier leaves out, too: most of all what others have in the other way of MMIO.
 long_rows() { [ "${ROWS:-}" = all ]; }
 # faces FACE...: the faces on which a tool or a command runs that knows little of them: without all rows, the first.
 faces() { if all_rows; then echo "$@"; else echo "$1"; fi; }

@@ -236,7 +236,7 @@ for face in ofed mainline; do
 	"$SOFTHCA" stop cm >/dev/null
 done
 # Doorbells trap in the same way on either face.
-if all_rows; then
+if long_rows; then
 	if "$SOFTHCA" start --hosts 2 --mmio trap cm >"$tmp/start.out" 2>&1; then
 		alone "mainline, trap"
 		with "$ours" "$ours" "mainline, trap" mainline

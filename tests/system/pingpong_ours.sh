@@ -13,13 +13,13 @@ for kernel in ofed mainline; do
 		for transport in rc uc ud srq; do
 			ok "$transport, $kernel, $mmio" ours within --kernel $kernel --mmio $mmio -- pingpong "$TOOLS/ibv_${transport}_pingpong" $short --verify
 			# A process that sleeps is woken in the same way, however the doorbell came.
-			[ $kernel$mmio = mainlinekick ] || [ $mmio$transport = traprc ] || all_rows || continue
+			[ $kernel$mmio = mainlinekick ] || [ $mmio$transport = traprc ] || long_rows || continue
 			ok "$transport -e, $kernel, $mmio" ours within --kernel $kernel --mmio $mmio -- pingpong "$TOOLS/ibv_${transport}_pingpong" $short -e --verify
 		done
 		sizes="1 29 1024 1025 65536 4194304"
 		# Doorbells with a request in them, and without. The face says nothing of sizes.
-		[ $mmio = kick ] || all_rows || sizes="29 1025"
-		[ $kernel$mmio != mainlinetrap ] && [ $kernel$mmio != ofedkick ] || all_rows || sizes=
+		[ $mmio = kick ] || long_rows || sizes="29 1025"
+		[ $kernel$mmio != mainlinetrap ] && [ $kernel$mmio != ofedkick ] || long_rows || sizes=
 		for size in $sizes; do
 			n=100
 			[ $size -gt 65536 ] && n=10

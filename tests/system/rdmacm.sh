@@ -20,7 +20,7 @@ everything() { # everything FACE WAY
 		case "$1 $2 $where" in
 		*" 1 host0" | *" kick 0 127.0.0.1" | "mainline kick "*) ;;
 		*" trap 0 127.128.0.1") [ "${TIER:-}" = full ] || continue ;;
-		*) all_rows || continue ;;
+		*) long_rows || continue ;;
 		esac
 		set -- "$1" "$2" "${where% *}" "${where#* }"
 		k="$1, $2, from host $3 to $4:"
