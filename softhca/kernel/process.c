@@ -104,7 +104,7 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 	p->connected = true;
 	p->refs = 1;
 	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
-	/* Kernels before 5.3, and some containers, have no such call: there the process is looked at instead. */
+	/* A system without this call (Linux before 5.3, some containers) has the daemon look at the process instead. */
 	if (p->pidfd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
 		close_memory(&p->user);
 		free(p);

@@ -11,6 +11,7 @@
  * before that: see docs/shared-memory.md. The thread holds the control connection from before the
  * fork until after it, so that no other thread exchanges pages meanwhile.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
@@ -53,6 +54,22 @@ static TLS struct {
 	bool blocked;
 	uint64_t mask; /* signals that were blocked before */
 } forking;
+
+/*
+ * From the listing of queue pages until the child is made. The child moves its copies to these places, so nothing else may come
+ * there meanwhile: another thread that unmaps such pages waits.
+ */
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+
+void shim_fork_hold_off(void)
+{
+	pthread_mutex_lock(&listing);
+}
+
+void shim_fork_let(void)
+{
+	pthread_mutex_unlock(&listing);
+}
 
 /* False: there is no memory for another note. */
 static bool make_room(void)
@@ -237,6 +254,7 @@ static void prepare(void)
 	}
 	count = 0;
 	forking.lists = true;
+	pthread_mutex_lock(&listing);
 	each(keep);
 }
 
@@ -275,6 +293,7 @@ void shim_fork_parent(void)
 	unlisted = false;
 	count = 0;
 	forking.lists = false;
+	pthread_mutex_unlock(&listing);
 	if (forking.held)
 		shim_control_put();
 	forking.held = false;
@@ -296,6 +315,7 @@ static bool is_free(const struct kept *k)
 
 void shim_fork_child(void)
 {
+	listing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	for (size_t i = 0; forking.lists && i < count; i++) {
 		struct kept *k = &list[i];
 		void *to = (void *)(uintptr_t)k->start, *copy = (void *)(uintptr_t)k->copy;

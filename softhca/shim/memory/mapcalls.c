@@ -20,6 +20,8 @@
 #include "softhca/shim/attach.h"
 #include "softhca/shim/files/context.h"
 #include "softhca/shim/interpose.h"
+#include "softhca/shim/signals/handlers.h"
+#include "fork.h"
 #include "maps.h"
 #include "marks.h"
 #include "memory.h"
@@ -85,17 +87,14 @@ static int unmap(void *addr, size_t len)
 	int ret;
 
 	if (!begin(addr, len)) {
-		if (likely(!shim_may_queue((uintptr_t)addr, len)) || shim_control_mine())
+		if (likely(!shim_may_queue((uintptr_t)addr, len)))
 			return REAL(munmap)(addr, len);
-		/*
-		 * A thread that forks has listed queue pages. The child moves copies to these places: so
-		 * nothing else may come there before it is made.
-		 */
-		shim_control_hold();
+		/* A handler that jumped away would keep every later fork waiting. */
+		shim_handlers_wait();
+		shim_fork_hold_off();
 		ret = REAL(munmap)(addr, len);
-		if (!ret)
-			shim_queue_forget((uintptr_t)addr, whole(len));
-		shim_control_put();
+		shim_fork_let();
+		shim_handlers_go_on();
 		return ret;
 	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);

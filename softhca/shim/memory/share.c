@@ -48,11 +48,6 @@ bool shim_may_queue(uint64_t addr, uint64_t len)
 	       addr + len > __atomic_load_n(&queues.lowest, __ATOMIC_ACQUIRE);
 }
 
-void shim_queue_forget(uint64_t addr, uint64_t len)
-{
-	(void)ranges_remove(&queues, addr, len);
-}
-
 bool shim_shares(uint64_t addr, uint64_t len)
 {
 	return ranges_overlap(&regions, addr, len);

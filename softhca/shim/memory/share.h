@@ -55,10 +55,8 @@ void shim_share_forked(void);
  */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
-/* The same of queue pages. */
+/* The same of queue pages, which may have been unmapped since. */
 bool shim_may_queue(uint64_t addr, uint64_t len);
-/* The program has unmapped them. The control connection is held. */
-void shim_queue_forget(uint64_t addr, uint64_t len);
 bool shim_shares_any(void); /* is there a region, or has there been one? */
 
 #endif
