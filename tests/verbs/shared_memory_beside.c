@@ -260,14 +260,12 @@ static void *tries_lock(void *arg)
 	return NULL;
 }
 
-/* A FILE between registered buffers: each process has a lock of its own. */
-static void stream(int arg)
-{
-	uint8_t *before, *after;
-	struct ibv_mr *one, *two;
-	pthread_t t;
+/* A FILE between registered buffers. */
+static uint8_t *before, *after;
+static struct ibv_mr *one, *two;
 
-	(void)arg;
+static void open_log(void)
+{
 	open_only();
 	before = malloc(900);
 	log_file = fopen("/dev/null", "w");
@@ -275,6 +273,25 @@ static void stream(int arg)
 	CHECK(before && log_file && after);
 	one = reg(before, 900);
 	two = reg(after, 900);
+}
+
+static void close_log(void)
+{
+	CHECK_EQ(ibv_dereg_mr(one), 0);
+	CHECK_EQ(ibv_dereg_mr(two), 0);
+	CHECK_EQ(fclose(log_file), 0);
+	free(before);
+	free(after);
+	side_close(&s);
+}
+
+/* Each process has a lock of its own. */
+static void stream(int arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	open_log();
 	for (int i = 0; i < 3; i++) {
 		flockfile(log_file);
 		child_is_well(write_log);
@@ -284,12 +301,7 @@ static void stream(int arg)
 		funlockfile(log_file);
 		write_log();
 	}
-	CHECK_EQ(ibv_dereg_mr(one), 0);
-	CHECK_EQ(ibv_dereg_mr(two), 0);
-	CHECK_EQ(fclose(log_file), 0);
-	free(before);
-	free(after);
-	side_close(&s);
+	close_log();
 }
 
 /* ---- another process copies from this one, for longer than an exchange of pages waits ---- */
@@ -338,26 +350,15 @@ static void copies(const uint8_t *from, bool jumps)
 /* A fork may be refused while the copy lasts; a child that is made has all that its C library needs. */
 static void forks_beside_copy(bool may_refuse)
 {
-	pid_t pid;
-	int status;
-
-	while ((pid = fork()) < 0) {
+	while (!child_is_well_if_made(write_log)) {
 		CHECK(may_refuse);
 		CHECK_EQ(errno, EAGAIN);
 	}
-	if (!pid) {
-		alarm(test_seconds());
-		write_log();
-		_exit(0);
-	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
 }
 
 static void beside_copy(bool jumps)
 {
-	uint8_t *much = malloc(COPIED), *before, *after;
-	struct ibv_mr *one, *two;
+	uint8_t *much = malloc(COPIED);
 	pid_t copier;
 
 	CHECK(much);
@@ -368,26 +369,15 @@ static void beside_copy(bool jumps)
 	CHECK(copier >= 0);
 	if (!copier)
 		copies(much, jumps);
-	open_only();
-	before = malloc(900);
-	log_file = fopen("/dev/null", "w");
-	after = malloc(900);
-	CHECK(before && log_file && after);
-	one = reg(before, 900);
-	two = reg(after, 900);
+	open_log();
 	while (!__atomic_load_n(jumps ? &shared->jumped : &shared->copies, __ATOMIC_ACQUIRE))
 		sleep_ms(1);
 	for (int i = 0; i < 3; i++)
 		forks_beside_copy(!jumps);
 	__atomic_store_n(&shared->over, 1, __ATOMIC_RELEASE);
 	join(copier);
-	CHECK_EQ(ibv_dereg_mr(one), 0);
-	CHECK_EQ(ibv_dereg_mr(two), 0);
-	CHECK_EQ(fclose(log_file), 0);
-	free(before);
-	free(after);
+	close_log();
 	free(much);
-	side_close(&s);
 }
 
 static void copied(int arg)
