@@ -115,8 +115,8 @@ static void draw_help(void)
 		"",
 		"SENT and RECV are messages, OUT and IN payload, in bytes. RETRY: a QP began again",
 		"after a timeout or a sequence NAK, and in the table of QPs after an RNR NAK too.",
-		"DROP: packets that vanished at an HCA; softhca show tells why. LOST: packets lost",
-		"or damaged on the way. WAIT: requests that are not complete.",
+		"DROP: packets for it that vanished; softhca show tells why. LOST: packets lost or",
+		"damaged on the way. WAIT: requests that are not complete. QP: its host, HCA, number.",
 	};
 
 	for (unsigned int i = 0; i < sizeof(text) / sizeof(text[0]); i++)

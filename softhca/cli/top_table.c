@@ -27,9 +27,9 @@ struct column {
 
 /* Widths and the blanks between columns make 79 at most. The last column of text may be cut. */
 static const struct column processes[] = {
-	{"PID", 8, TEXT},     {"COMMAND", 15, TEXT}, {"HOST", 5, COUNT},
-	{"QPS", 5, COUNT},    {"SENT/s", 7, RATE},   {"RECV/s", 7, RATE},
-	{"OUT B/s", 8, RATE}, {"IN B/s", 8, RATE},   {"RETRY/s", 7, RATE},
+	{"PID", 7, TEXT},     {"COMMAND", 15, TEXT}, {"HOST", 5, COUNT},   {"QPS", 5, COUNT},
+	{"SENT/s", 6, RATE},  {"RECV/s", 6, RATE},   {"OUT B/s", 7, RATE}, {"IN B/s", 6, RATE},
+	{"RETRY/s", 7, RATE}, {"DROP/s", 6, RATE},
 };
 static const struct column hcas[] = {
 	{"HCA", 14, TEXT},    {"QPS", 6, COUNT},    {"SENT/s", 7, RATE},
@@ -41,9 +41,9 @@ static const struct column ports[] = {
 	{"PKT IN", 8, RATE}, {"OUT B/s", 8, RATE}, {"IN B/s", 8, RATE}, {"LOST/s", 7, RATE},
 };
 static const struct column qps[] = {
-	{"QP", 22, TEXT},     {"TYPE", 7, TEXT},   {"STATE", 5, TEXT},
-	{"WAIT", 4, COUNT},   {"SENT/s", 6, RATE}, {"RECV/s", 6, RATE},
-	{"OUT B/s", 7, RATE}, {"IN B/s", 6, RATE}, {"RETRY/s", 7, RATE},
+	{"QP", 19, TEXT},     {"TYPE", 4, TEXT},   {"STATE", 5, TEXT},	 {"WAIT", 4, COUNT},
+	{"SENT/s", 6, RATE},  {"RECV/s", 6, RATE}, {"OUT B/s", 7, RATE}, {"IN B/s", 6, RATE},
+	{"RETRY/s", 7, RATE}, {"DROP/s", 6, RATE},
 };
 static const struct column domains[] = {
 	{"XRC DOMAIN", 20, TEXT}, {"INODE", 10, TEXT}, {"OPENS", 5, COUNT}, {"QPS", 4, COUNT},
@@ -262,6 +262,7 @@ static void add_qp(const struct making *m, struct top_row *row, const json_t *wa
 	row->value[6] += per_second(m, grown(was, qp, "xmit_data"));
 	row->value[7] += per_second(m, grown(was, qp, "rcv_data"));
 	row->value[8] += per_second(m, grown(was, qp, "retries"));
+	row->value[9] += per_second(m, grown(was, qp, "drops"));
 }
 
 static struct top_row *find_process(const struct top_table *t, json_int_t pid)
@@ -394,10 +395,16 @@ static bool takes_qp(const struct making *m, const char *hca, const json_t *qp)
 	       (json_object_get(qp, "xrcd") && wanted(m, domain));
 }
 
+/* Of XRC_INI and XRC_TGT, what tells them from XRC. */
+static const char *short_type(const char *type)
+{
+	return strncmp(type, "XRC_", 4) ? type : type + 4;
+}
+
 static bool make_qps(void *arg, const char *name, json_t *hca)
 {
 	static const char *const counter[] = {"messages_sent", "messages_received", "xmit_data",
-					      "rcv_data", "retries"};
+					      "rcv_data",      "retries",	    "drops"};
 	struct making *m = arg;
 	const json_t *qp;
 	size_t i;
@@ -415,8 +422,8 @@ static bool make_qps(void *arg, const char *name, json_t *hca)
 		row = add_row(m, key);
 		if (!row)
 			return false;
-		put(row, 0, key);
-		put(row, 1, string(qp, "type"));
+		put(row, 0, key + strlen("host"));
+		put(row, 1, short_type(string(qp, "type")));
 		put(row, 2, string(qp, "state"));
 		row->value[3] = (double)integer(qp, "send_outstanding");
 		for (unsigned int c = 0; c < SIZE(counter); c++)

@@ -21,10 +21,11 @@ static struct top_table t;
 static json_t *counted(const char *type, int qpn, int pid, int xrcd, json_int_t sent,
 		       json_int_t received)
 {
-	json_t *qp = json_pack("{s:s, s:i, s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:i}", "type",
-			       type, "qpn", qpn, "state", "RTS", "port", 1, "send_outstanding", 3,
-			       "dest_qpn", 9, "messages_sent", sent, "messages_received", received,
-			       "xmit_data", 10 * sent, "rcv_data", 10 * received, "retries", 0);
+	json_t *qp = json_pack("{s:s, s:i, s:s, s:i, s:i, s:i, s:I, s:I, s:I, s:I, s:i, s:I}",
+			       "type", type, "qpn", qpn, "state", "RTS", "port", 1,
+			       "send_outstanding", 3, "dest_qpn", 9, "messages_sent", sent,
+			       "messages_received", received, "xmit_data", 10 * sent, "rcv_data",
+			       10 * received, "retries", 0, "drops", received / 2);
 
 	assert_non_null(qp);
 	if (pid)
@@ -126,6 +127,26 @@ static void test_rates(void **state)
 	assert_string_equal(cell(0, "QPS"), "4");
 }
 
+/* Of a QP, and of a process the sum of its QPs. */
+static void test_drops(void **state)
+{
+	(void)state;
+	look(instance(json_pack("[o]", counted("UD", 1, 11, 0, 0, 100)), 0, 0),
+	     instance(json_pack("[o, o, o]", counted("UD", 1, 11, 0, 0, 500),
+				counted("XRC_TGT", 2, 11, 0, 0, 40), counted("RC", 3, 12, 0, 0, 1)),
+		      0, 0));
+	make(TOP_QPS, NULL, "DROP/s", false);
+	assert_string_equal(cell(0, "QP"), "0/mlx4_0/qp1");
+	assert_string_equal(cell(0, "DROP/s"), "100");
+	assert_string_equal(cell(1, "DROP/s"), "10");
+	assert_string_equal(cell(1, "TYPE"), "TGT");
+	assert_string_equal(cell(2, "DROP/s"), "0");
+	make(TOP_PROCESSES, NULL, "DROP/s", false);
+	assert_string_equal(cell(0, "PID"), "11");
+	assert_string_equal(cell(0, "DROP/s"), "110");
+	assert_string_equal(cell(1, "DROP/s"), "0");
+}
+
 static void test_order(void **state)
 {
 	(void)state;
@@ -134,15 +155,15 @@ static void test_order(void **state)
 				counted("UD", 10, 11, 0, 30, 0), counted("RC", 11, 12, 0, 30, 0)),
 		      0, 0));
 	make(TOP_QPS, NULL, NULL, false);
-	assert_string_equal(cell(0, "QP"), "host0/mlx4_0/qp10");
-	assert_string_equal(cell(1, "QP"), "host0/mlx4_0/qp11");
-	assert_string_equal(cell(2, "QP"), "host0/mlx4_0/qp9");
+	assert_string_equal(cell(0, "QP"), "0/mlx4_0/qp10");
+	assert_string_equal(cell(1, "QP"), "0/mlx4_0/qp11");
+	assert_string_equal(cell(2, "QP"), "0/mlx4_0/qp9");
 	make(TOP_QPS, NULL, NULL, true);
-	assert_string_equal(cell(0, "QP"), "host0/mlx4_0/qp9");
+	assert_string_equal(cell(0, "QP"), "0/mlx4_0/qp9");
 	/* Numbers in text as numbers. */
 	make(TOP_QPS, NULL, "QP", false);
-	assert_string_equal(cell(0, "QP"), "host0/mlx4_0/qp9");
-	assert_string_equal(cell(2, "QP"), "host0/mlx4_0/qp11");
+	assert_string_equal(cell(0, "QP"), "0/mlx4_0/qp9");
+	assert_string_equal(cell(2, "QP"), "0/mlx4_0/qp11");
 	assert_int_equal(top_column(TOP_QPS, "LID"), -1);
 }
 
@@ -239,6 +260,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_rates, done),
+		cmocka_unit_test_teardown(test_drops, done),
 		cmocka_unit_test_teardown(test_order, done),
 		cmocka_unit_test_teardown(test_drill, done),
 		cmocka_unit_test_teardown(test_width, done),

@@ -35,10 +35,15 @@ static struct link usual(void)
 	return l;
 }
 
-/* The peer does not answer: retry_cnt attempts after the first, then an error. */
-static void no_answer(struct ibv_qp *qp, unsigned int retry_cnt, const char *drops)
+/*
+ * The peer does not answer: retry_cnt attempts after the first, then an error. The QP that they are
+ * for counts their packets.
+ */
+static void no_answer(struct ibv_qp *qp, unsigned int retry_cnt, const char *drops,
+		      const struct ibv_qp *counts)
 {
 	uint64_t retries = hca_counter("retries"), dropped = hca_counter(drops);
+	uint64_t vanished = qp_counter(counts->qp_num, "drops");
 
 	CHECK_EQ(post_recv1(qp, &s, 9, 0, 64), 0);
 	CHECK_EQ(post_send1(qp, &s, 1, 0, 64, 0), 0);
@@ -51,6 +56,7 @@ static void no_answer(struct ibv_qp *qp, unsigned int retry_cnt, const char *dro
 	/* Each attempt sent both messages, except for attempts before the second was posted. */
 	dropped = hca_counter(drops) - dropped;
 	CHECK(dropped > retry_cnt && dropped <= 2 * (retry_cnt + 1));
+	CHECK_EQ(qp_counter(counts->qp_num, "drops") - vanished, dropped);
 }
 
 static void absent(void)
@@ -65,7 +71,7 @@ static void absent(void)
 		l.dest_qpn = 0x7ffffe;
 		l.retry_cnt = counts[i];
 		connect_qp(qp, &l);
-		no_answer(qp, counts[i], "drops_no_qp");
+		no_answer(qp, counts[i], "drops_no_qp", qp);
 		CHECK_EQ(ibv_destroy_qp(qp), 0);
 	}
 }
@@ -82,7 +88,7 @@ static void deaf(enum ibv_qp_state state)
 		l.port = 1;
 		CHECK_EQ(to_init(b, &l), 0);
 	}
-	no_answer(a, 2, "drops_state");
+	no_answer(a, 2, "drops_state", b);
 	end_pair();
 }
 

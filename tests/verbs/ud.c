@@ -195,8 +195,12 @@ static void sender(void)
 	send_ud(qp, 3, local, qpn, QKEY + 1, 100, 0);
 	expect_wc(s.scq, 3, IBV_WC_SUCCESS);
 	CHECK_EQ(hca_counter("drops_qkey") - drops, 1);
+	CHECK_EQ(qp_counter(qpn, "drops"), 1);
+	CHECK_EQ(qp_counter(qp->qp_num, "drops"), 0);
+	/* No QP has that number, so the sender counts the packet. */
 	send_ud(qp, 4, local, 0x7ffff0, QKEY, 100, 0);
 	expect_wc(s.scq, 4, IBV_WC_SUCCESS);
+	CHECK_EQ(qp_counter(qp->qp_num, "drops"), 1);
 	fill(s.buf, 4096, 4);
 	send_ud(qp, 5, local, qpn, QKEY, 4096, 0);
 	expect_wc(s.scq, 5, IBV_WC_SUCCESS);

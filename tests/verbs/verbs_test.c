@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* See verbs_test.h. */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -170,7 +171,8 @@ void fabric_fault(const char *what)
 	CHECK_EQ(system(command), 0);
 }
 
-uint64_t hca_counter(const char *name)
+/* The first value of `name` behind a line that has one of the words, and before one that has the other. */
+static uint64_t shown(const char *name, const char *from, const char *or_from, const char *until)
 {
 	char command[4096], line[4096], key[64];
 	uint64_t value = UINT64_MAX;
@@ -185,10 +187,9 @@ uint64_t hca_counter(const char *name)
 	while (fgets(line, sizeof(line), f)) {
 		char *at = strstr(line, key);
 
-		/* The daemon's and the HCA's. Ports and QPs between them have some of the names, too. */
-		if (strstr(line, "\"daemon\":") || strstr(line, "\"counters\":"))
+		if (strstr(line, from) || strstr(line, or_from))
 			counters = true;
-		else if (strstr(line, "\"processes\":"))
+		else if (strstr(line, until))
 			counters = false;
 		if (at && counters && value == UINT64_MAX)
 			value = strtoull(at + strlen(key), NULL, 10);
@@ -196,6 +197,20 @@ uint64_t hca_counter(const char *name)
 	CHECK_EQ(pclose(f), 0);
 	CHECK(value != UINT64_MAX);
 	return value;
+}
+
+uint64_t hca_counter(const char *name)
+{
+	/* The daemon's and the HCA's. Ports and QPs between them have some of the names, too. */
+	return shown(name, "\"daemon\":", "\"counters\":", "\"processes\":");
+}
+
+uint64_t qp_counter(uint32_t qpn, const char *name)
+{
+	char from[40];
+
+	snprintf(from, sizeof(from), "\"qpn\": %" PRIu32 ",", qpn);
+	return shown(name, from, from, "}");
 }
 
 /* ---- verbs ---- */

@@ -91,6 +91,8 @@ void port_change(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void fabric_fault(const char *what);
 /* Returns a counter of the first HCA, by its name in `softhca show --json`. */
 uint64_t hca_counter(const char *name);
+/* The same of a QP of the first HCA. */
+uint64_t qp_counter(uint32_t qpn, const char *name);
 
 /* ---- verbs ---- */
 

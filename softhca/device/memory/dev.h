@@ -118,5 +118,13 @@ SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 #define SH_COUNT_QP(qp, what, n) __atomic_fetch_add(&(qp)->what, (n), __ATOMIC_RELAXED)
 /* Stands at each place where packets are dropped. The reasons are the counters drops_* (layout.h). */
 #define SH_DROPPED(hca, reason, n) SH_COUNT(hca, drops_##reason, n)
+/* The same where the QP is known that the packet was for: NULL, if there is none after all. */
+#define SH_DROPPED_AT(hca, qp, reason, n)                                                          \
+	do {                                                                                       \
+		struct sh_qp *qp_ = (qp);                                                          \
+		SH_DROPPED(hca, reason, n);                                                        \
+		if (qp_)                                                                           \
+			SH_COUNT_QP(qp_, drops, n);                                                \
+	} while (0)
 
 #endif

@@ -32,7 +32,7 @@ enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
  *	LINE	WHAT				WRITTEN UNDER
  *	0-1	the requester			lock
  *	2-4	identity, attributes		both
- *	5	the alternate path		both; counters: lock
+ *	5	the alternate path		both; counters: lock; drops: none
  *	6-7	the responder			rlock
  *	8	receives, read ahead		rlock
  *	9-12	the log				rlock
@@ -117,7 +117,8 @@ struct sh_qp {
 	uint32_t last_wqe; /* LAST_WQE_REACHED was raised */
 	struct sh_path alt_path;
 	uint64_t user_handle;
-	uint32_t cap_recv_wr, cap_recv_sge;
+	uint16_t cap_recv_wr, cap_recv_sge;
+	uint32_t drops; /* packets for it that vanished; any thread, relaxed atomics */
 	uint64_t xmit_packets, xmit_data; /* of short messages; the HCA's counters have the rest */
 
 	struct sh_lock rlock __attribute__((aligned(64)));

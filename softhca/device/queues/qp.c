@@ -99,8 +99,8 @@ static void fill(struct sh_qp *qp, const struct sh_qp_init *init)
 	qp->buf = init->buf;
 	qp->rq_db = init->rq_db;
 	qp->user_handle = init->user_handle;
-	qp->cap_recv_wr = init->cap_recv_wr;
-	qp->cap_recv_sge = init->cap_recv_sge;
+	qp->cap_recv_wr = (uint16_t)init->cap_recv_wr;
+	qp->cap_recv_sge = (uint16_t)init->cap_recv_sge;
 	qp->state = SH_QPS_RESET;
 }
 
@@ -396,6 +396,7 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		.xmit_data = qp->xmit_data + qp->long_xmit_data,
 		.rcv_data = qp->rcv_data + qp->long_rcv_data,
 		.retries = qp->retries,
+		.drops = __atomic_load_n(&qp->drops, __ATOMIC_RELAXED),
 	};
 	if (qp->state != SH_QPS_RESET) {
 		while (n < 1u << (qp->log_sq_size & 15) &&

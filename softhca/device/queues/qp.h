@@ -51,6 +51,7 @@ struct sh_qp_info {
 	uint64_t messages_sent, messages_received; /* modulo 2^32 */
 	uint64_t xmit_data, rcv_data;		   /* bytes of payload since it has had its port */
 	uint32_t retries;
+	uint32_t drops; /* packets that vanished and were for it; if for no QP, that it sent */
 };
 int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info);
 /*

@@ -77,6 +77,17 @@ static bool is_mcast(const struct sh_packet *p)
 	return p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN;
 }
 
+/* The QP that counts a lost packet: the one that it was for, or else the one that sent it. */
+static struct sh_qp *concerned(struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_qp *qp = NULL;
+	uint32_t hca, port;
+
+	if (!is_mcast(p) && sh_lid_lookup(dev, p->dlid, &hca, &port))
+		qp = sh_qp_get(dev, hca, p->dqpn);
+	return qp ? qp : sh_qp_get(dev, p->src_hca, p->srcqp);
+}
+
 struct sh_hca *sh_leave_from(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
 {
 	struct sh_hca *src = sh_hca(dev, p->src_hca);
@@ -86,7 +97,7 @@ struct sh_hca *sh_leave_from(struct sh_dev *dev, const struct sh_packet *p, stru
 	resp->npackets = 1;
 	if (!src || sh_port_active(src, p->src_port))
 		return src;
-	SH_DROPPED(src, port, p->npackets);
+	SH_DROPPED_AT(src, sh_qp_get(dev, p->src_hca, p->srcqp), port, p->npackets);
 	SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
 	return NULL;
 }
@@ -131,12 +142,12 @@ static void go_to(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet
 	}
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
 		if (!sh_lid_is_switch(dev, p->dlid) || !sh_gsi_take(dev, NULL, 0, p))
-			SH_DROPPED(src, lid, p->npackets);
+			SH_DROPPED_AT(src, sh_qp_get(dev, p->src_hca, p->srcqp), lid, p->npackets);
 		return;
 	}
 	dst = sh_hca(dev, hca);
 	if (!sh_port_active(dst, port)) {
-		SH_DROPPED(dst, port, p->npackets);
+		SH_DROPPED_AT(dst, concerned(dev, p), port, p->npackets);
 		return;
 	}
 	qp = sh_qp_get(dev, hca, p->dqpn);
@@ -151,7 +162,7 @@ static void go_to(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet
 	SH_COUNT_RCV(dst, port, p->npackets, p->payload.len);
 	if (!qp) {
 		if (!sh_gsi_take(dev, dst, port, p))
-			SH_DROPPED(dst, no_qp, p->npackets);
+			SH_DROPPED_AT(dst, concerned(dev, p), no_qp, p->npackets);
 		return;
 	}
 	SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
@@ -348,7 +359,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 			       &(struct sh_capture_note){met.fate, met.delay_ns, false});
 	switch (met.fate) {
 	case SH_FAULT_DROP:
-		SH_DROPPED(h, fault, 1);
+		SH_DROPPED_AT(h, sh_qp_get(dev, hca, qpn), fault, 1);
 		discarded(dev, req->dlid);
 		return;
 	case SH_FAULT_CORRUPT:
@@ -356,7 +367,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 			arrive(dev, resp, hca, qpn, gen);
 			break;
 		}
-		SH_DROPPED(h, icrc, 1);
+		SH_DROPPED_AT(h, sh_qp_get(dev, hca, qpn), icrc, 1);
 		/* Like those that arrive (completer.c). */
 		if (resp->op == SH_PKT_READ_RESP)
 			SH_COUNT_RCV(h, req->src_port, 1, resp->payload.len);
@@ -366,7 +377,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 	case SH_FAULT_REORDER:
 		for (int i = 0; i < 1 + met.twice; i++)
 			if (!delay(dev, resp, &met, true, hca, qpn, gen))
-				SH_DROPPED(h, fault, 1);
+				SH_DROPPED_AT(h, sh_qp_get(dev, hca, qpn), fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))
@@ -473,7 +484,7 @@ static void damaged(struct sh_dev *dev, const struct sh_packet *p, struct sh_hca
 	uint32_t hca, port;
 
 	sh_has_left(dev, sh_hca(dev, p->src_hca), p);
-	SH_DROPPED(to, icrc, 1);
+	SH_DROPPED_AT(to, concerned(dev, p), icrc, 1);
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port) || is_mcast(p))
 		return;
 	SH_COUNT_RCV(to, port, 1, p->payload.len);
@@ -511,7 +522,7 @@ static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 				   &(struct sh_capture_note){met.fate, met.delay_ns, false});
 	switch (met.fate) {
 	case SH_FAULT_DROP:
-		SH_DROPPED(to, fault, 1);
+		SH_DROPPED_AT(to, concerned(dev, p), fault, 1);
 		SH_COUNT_PORT(from, p->src_port, xmit_discards, 1);
 		return false;
 	case SH_FAULT_CORRUPT:
@@ -528,7 +539,7 @@ static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 			if (delay(dev, &second, &met, false, 0, 0, 0))
 				second.flags |= SH_PKT_DOUBLE;
 			else
-				SH_DROPPED(to, fault, 1);
+				SH_DROPPED_AT(to, concerned(dev, p), fault, 1);
 		}
 		return false;
 	case SH_FAULT_DUPLICATE:

@@ -286,7 +286,7 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 		if (!from_wire && is_blocked(qp, index, p))
 			continue;
 		if (!sh_port_active(hca, port)) {
-			SH_DROPPED(hca, port, 1);
+			SH_DROPPED_AT(hca, qp, port, 1);
 			continue;
 		}
 		/* A port receives it once, whatever the number of its members. */
@@ -299,7 +299,7 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 		sh_respond_ud(dev, hca, qp, port, p, resp);
 		/* Others have got it. */
 		if (resp->syndrome == SH_GSI_BUSY)
-			SH_DROPPED(hca, memory, 1);
+			SH_DROPPED_AT(hca, qp, memory, 1);
 		resp->syndrome = 0;
 	}
 	return n;
@@ -316,7 +316,7 @@ void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 					members_at(dev, i, p->grh.dgid, qpn), p, false, resp);
 	/* A wire may lead to members; if it leads to none, no one hears of it, as on any network. */
 	if (!n && src && !(dev->inst->wire.leads && sh_is_to_group(p)))
-		SH_DROPPED(src, mcast, 1);
+		SH_DROPPED_AT(src, sh_qp_get(dev, p->src_hca, p->srcqp), mcast, 1);
 }
 
 /* Is the QP at one of these ports of the wire? */

@@ -22,11 +22,11 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	bool migrate;
 
 	if (!sh_is_for(dev, qp, p)) {
-		SH_DROPPED(hca, no_qp, p->npackets);
+		SH_DROPPED_AT(hca, qp, no_qp, p->npackets);
 		return false;
 	}
 	if (!sh_state_receives(qp)) {
-		SH_DROPPED(hca, state, p->npackets);
+		SH_DROPPED_AT(hca, qp, state, p->npackets);
 		return false;
 	}
 	migrate = false;
@@ -34,13 +34,13 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 		migrate = qp->mig_state == SH_MIG_ARMED &&
 			  sh_on_path(dev, qp, qp->alt_port, port, p, &qp->alt_path);
 		if (!migrate) {
-			SH_DROPPED(hca, path, p->npackets);
+			SH_DROPPED_AT(hca, qp, path, p->npackets);
 			return false;
 		}
 	}
 	if (!sh_pkey_match(p->pkey, migrate ? sh_pkey_at(hca, qp->alt_port, qp->alt_pkey_index)
 					    : sh_qp_pkey(hca, qp))) {
-		SH_DROPPED(hca, pkey, p->npackets);
+		SH_DROPPED_AT(hca, qp, pkey, p->npackets);
 		SH_COUNT_PORT(hca, port, rcv_constraint, p->npackets);
 		return false;
 	}
@@ -181,13 +181,13 @@ static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca
  * Answers a request whose payload could not be copied, by no fault of the receiver. If the sender's
  * memory is not there, that is an error of its WQE; else the packet counts as lost.
  */
-static void not_placed(struct sh_hca *hca, const struct sh_packet *p, struct sh_packet *resp,
-		       int placed)
+static void not_placed(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+		       struct sh_packet *resp, int placed)
 {
 	if (placed == SH_PLACED_NO_SOURCE)
 		resp->op = SH_PKT_SRC_FAULT;
 	else
-		SH_DROPPED(hca, memory, p->npackets);
+		SH_DROPPED_AT(hca, qp, memory, p->npackets);
 }
 
 /* Takes a receive for the request. False: there is none, and the request has its answer. */
@@ -200,7 +200,7 @@ static bool take_receive(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *h
 		if (err != -ENODEV)
 			invalid(dev, hca, qp, resp);
 		else
-			SH_DROPPED(hca, no_wqe, p->npackets);
+			SH_DROPPED_AT(hca, qp, no_wqe, p->npackets);
 		return false;
 	}
 	err = sh_recv_take(r, hca, qp);
@@ -237,7 +237,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	}
 	if (err) {
 		sh_recv_give_up(&r, dev);
-		not_placed(hca, p, resp, err);
+		not_placed(hca, qp, p, resp, err);
 		return;
 	}
 	if (p->flags & SH_PKT_LAST) {
@@ -259,7 +259,7 @@ static void not_written(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hc
 	if (placed > 0)
 		forbidden(dev, hca, qp, resp);
 	else
-		not_placed(hca, p, resp, placed);
+		not_placed(hca, qp, p, resp, placed);
 }
 
 static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,

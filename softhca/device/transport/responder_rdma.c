@@ -234,7 +234,7 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		if (err != -ESRCH && sh_ctx_live(dev, ctx))
 			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
 		else
-			SH_DROPPED(hca, memory, 1);
+			SH_DROPPED_AT(hca, qp, memory, 1);
 		return;
 	}
 	qp->messages_received++;

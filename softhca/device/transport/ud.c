@@ -63,11 +63,11 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		sh_recv_resume(&r, dev, hca, qp);
 	} else {
 		if (sh_recv_begin(&r, dev, hca, qp, 0)) {
-			SH_DROPPED(hca, no_wqe, p->npackets);
+			SH_DROPPED_AT(hca, qp, no_wqe, p->npackets);
 			return;
 		}
 		if (sh_recv_take(&r, hca, qp)) {
-			SH_DROPPED(hca, no_wqe, p->npackets);
+			SH_DROPPED_AT(hca, qp, no_wqe, p->npackets);
 			goto drop;
 		}
 		sh_recv_keep(&r, hca, qp);
@@ -92,7 +92,7 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	sh_recv_commit(&r, dev);
 	return;
 lost:
-	SH_DROPPED(hca, memory, p->npackets);
+	SH_DROPPED_AT(hca, qp, memory, p->npackets);
 	sh_recv_give_up(&r, dev);
 	abandon(dev, hca, qp);
 	return;
@@ -141,11 +141,11 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			sh_recv_resume(&r, dev, hca, qp);
 		} else {
 			if (sh_recv_begin(&r, dev, hca, qp, 0)) {
-				SH_DROPPED(hca, no_wqe, 1);
+				SH_DROPPED_AT(hca, qp, no_wqe, 1);
 				return true;
 			}
 			if (sh_recv_take(&r, hca, qp)) {
-				SH_DROPPED(hca, no_wqe, 1);
+				SH_DROPPED_AT(hca, qp, no_wqe, 1);
 				sh_recv_give_up(&r, dev);
 				return true;
 			}
@@ -187,7 +187,7 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	if (op == SH_RECV_SEND)
 		uc_send(dev, hca, qp, p, resp);
 	else if (!uc_write(dev, hca, qp, p, resp))
-		SH_DROPPED(hca, memory, p->npackets);
+		SH_DROPPED_AT(hca, qp, memory, p->npackets);
 out:
 	sh_qp_unlock_both(dev, qp);
 }
@@ -224,17 +224,17 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	}
 	if (err) {
-		SH_DROPPED(hca, no_wqe, 1);
+		SH_DROPPED_AT(hca, qp, no_wqe, 1);
 		return;
 	}
 	if (sh_recv_take(&r, hca, qp)) {
 		sh_recv_give_up(&r, dev);
-		SH_DROPPED(hca, no_wqe, 1);
+		SH_DROPPED_AT(hca, qp, no_wqe, 1);
 		return;
 	}
 	bad = ud_place(&r, dev, hca, qp, p, resp);
 	if (bad < 0) {
-		SH_DROPPED(hca, memory, 1);
+		SH_DROPPED_AT(hca, qp, memory, 1);
 		sh_recv_give_up(&r, dev);
 		return;
 	}
@@ -262,7 +262,7 @@ void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	}
 	if (sh_receive_ok(dev, hca, qp, port, p)) {
 		if (!sh_qkey_match(qp, p)) {
-			SH_DROPPED(hca, qkey, 1);
+			SH_DROPPED_AT(hca, qp, qkey, 1);
 		} else if (!sh_place_begin(dev, qp->ctx)) {
 			resp->syndrome = SH_GSI_BUSY;
 		} else {

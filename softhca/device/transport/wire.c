@@ -530,20 +530,20 @@ static bool syndrome_ok(const struct sh_packet *p)
  * Is the packet from the peer of the QP, and of its partition? The locks say whether the QP is
  * still the same.
  */
-static bool response_ok(struct sh_hca *hca, const struct sh_qp *qp, uint32_t port,
+static bool response_ok(struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 			const struct sh_packet *p)
 {
 	if (p->service != (qp->type == SH_QPT_RC ? SH_SVC_RC : SH_SVC_XRC) ||
 	    !sh_qp_is_reliable(qp)) {
-		SH_DROPPED(hca, no_qp, 1);
+		SH_DROPPED_AT(hca, qp, no_qp, 1);
 		return false;
 	}
 	if (qp->port != port || qp->path.dlid != p->slid) {
-		SH_DROPPED(hca, path, 1);
+		SH_DROPPED_AT(hca, qp, path, 1);
 		return false;
 	}
 	if (!sh_pkey_match(p->pkey, sh_qp_pkey(hca, qp))) {
-		SH_DROPPED(hca, pkey, 1);
+		SH_DROPPED_AT(hca, qp, pkey, 1);
 		return false;
 	}
 	return true;
@@ -575,7 +575,7 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 	if (!hca || (sh_self.again && (p->service == SH_SVC_UD || p->service == SH_SVC_UC)))
 		return;
 	if (!sh_port_active(hca, port)) {
-		SH_DROPPED(hca, port, 1);
+		SH_DROPPED_AT(hca, sh_qp_get(dev, index, p->dqpn), port, 1);
 		return;
 	}
 	if (!sh_wire_gets_in(dev, hca, port, p, &coming->verdict))

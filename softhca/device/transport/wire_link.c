@@ -27,7 +27,7 @@ static void late_leaves(struct sh_dev *dev, uint64_t a, uint64_t b)
 
 	(void)b;
 	if (sh_lid_lookup(dev, l->p.slid, &hca, &port) && !sh_port_active(sh_hca(dev, hca), port))
-		SH_DROPPED(sh_hca(dev, hca), port, 1);
+		SH_DROPPED_AT(sh_hca(dev, hca), sh_qp_get(dev, hca, l->p.srcqp), port, 1);
 	else
 		dev->wire->send(dev, &l->p, l->dlid, l->payload, SH_WIRE_WHOLE);
 	free(l);
@@ -95,7 +95,7 @@ static void leave_with_fate(struct sh_dev *dev, struct sh_hca *hca, const struct
 	show(dev, p, dlid, payload, met.fate, met.delay_ns, false);
 	switch (met.fate) {
 	case SH_FAULT_DROP:
-		SH_DROPPED(hca, fault, 1);
+		SH_DROPPED_AT(hca, sh_qp_get(dev, hca->index, p->srcqp), fault, 1);
 		return;
 	case SH_FAULT_CORRUPT:
 		dev->wire->send(dev, p, dlid, payload, SH_WIRE_CORRUPT);
@@ -104,7 +104,7 @@ static void leave_with_fate(struct sh_dev *dev, struct sh_hca *hca, const struct
 	case SH_FAULT_REORDER:
 		for (int i = 0; i < 1 + met.twice; i++)
 			if (!delay(dev, p, dlid, payload, &met))
-				SH_DROPPED(hca, fault, 1);
+				SH_DROPPED_AT(hca, sh_qp_get(dev, hca->index, p->srcqp), fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
@@ -400,10 +400,10 @@ static enum sh_wire_verdict judge(struct sh_dev *dev, struct sh_hca *hca, uint32
 
 	switch (sh_fate(dev, &way, &met)) {
 	case SH_FAULT_DROP:
-		SH_DROPPED(hca, fault, 1);
+		SH_DROPPED_AT(hca, sh_qp_get(dev, hca->index, p->dqpn), fault, 1);
 		return SH_WIRE_LOST;
 	case SH_FAULT_CORRUPT:
-		SH_DROPPED(hca, icrc, 1);
+		SH_DROPPED_AT(hca, sh_qp_get(dev, hca->index, p->dqpn), icrc, 1);
 		SH_COUNT_RCV(hca, port, 1, p->payload.len);
 		SH_COUNT_PORT(hca, port, rcv_errors, 1);
 		return SH_WIRE_LOST;

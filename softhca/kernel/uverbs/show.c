@@ -72,6 +72,7 @@ static void show_qp_state(const struct sh_qp_info *info, struct out *o)
 	out_int(o, "xmit_data", info->xmit_data);
 	out_int(o, "rcv_data", info->rcv_data);
 	out_int(o, "retries", info->retries);
+	out_int(o, "drops", info->drops);
 }
 
 static void show_qps(struct kernel *k, uint32_t hca, struct out *o)
