@@ -113,10 +113,11 @@ static void draw_help(void)
 		"                      space      hold, and go on",
 		"h  this page          q          quit",
 		"",
-		"SENT and RECV are messages, OUT and IN payload, in bytes. RETRY: a QP began again",
-		"after a timeout or a sequence NAK, and in the table of QPs after an RNR NAK too.",
-		"DROP: packets for it that vanished; softhca show tells why. LOST: packets lost or",
-		"damaged on the way. WAIT: requests that are not complete. QP: its host, HCA, number.",
+		"SENT and RECV are messages, OUT and IN payload, in bytes. RETRY: a QP began",
+		"again after a timeout or a sequence NAK, and in the table of QPs after an RNR",
+		"NAK too. DROP: packets for it that vanished; softhca show tells why. LOST:",
+		"packets lost or damaged on the way. WAIT: requests that are not complete. A",
+		"QP is named by its host, its HCA and its number.",
 	};
 
 	for (unsigned int i = 0; i < sizeof(text) / sizeof(text[0]); i++)
