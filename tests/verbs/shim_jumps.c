@@ -17,9 +17,11 @@
 #include <fcntl.h>
 #include <link.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -328,6 +330,41 @@ static void mappings(void)
 	CHECK_EQ(munmap(kept, 4096), 0);
 }
 
+static void *waits(void *arg)
+{
+	pthread_barrier_wait(arg);
+	return NULL;
+}
+
+/* softhca still knows what the program has mapped, and shares it beside a thread. */
+static void known(void)
+{
+	const size_t len = 16 * 4096;
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	uint64_t shared = hca_counter("regions_shared");
+	pthread_barrier_t end;
+	struct ibv_mr *mr;
+	pthread_t t;
+	void *p;
+
+	/* Else threads keep memory private. */
+	if (fd < 0)
+		return;
+	close(fd);
+	pthread_barrier_init(&end, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, waits, &end), 0);
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	mr = ibv_reg_mr(s.pd, p, len, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	if (!SANITIZED)
+		CHECK_EQ(hca_counter("regions_shared"), shared + 1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(munmap(p, len), 0);
+	pthread_barrier_wait(&end);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
 int main(void)
 {
 	struct sigaction act = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO | SA_RESTART};
@@ -353,6 +390,7 @@ int main(void)
 	handlers();
 	own_stack();
 	mappings();
+	known();
 	/* The daemon waits until no thread uses the key. */
 	mr = ibv_reg_mr(s.pd, s.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);

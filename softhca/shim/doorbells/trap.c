@@ -23,6 +23,7 @@
 #include "softhca/shim/files/context.h"
 #include "decode.h"
 #include "softhca/shim/memory/memory.h"
+#include "softhca/shim/signals/handlers.h"
 #include "softhca/shim/signals/signals.h"
 #include "softhca/shim/stack.h"
 #include "trap.h"
@@ -115,22 +116,32 @@ static void table_put(const struct uar_page *in)
  */
 static bool lock_table(void)
 {
+	/* A handler that jumped away would keep the lock. */
+	shim_handlers_wait();
 	for (int tries = 0; __atomic_exchange_n(&table_lock, 1, __ATOMIC_ACQUIRE); tries++) {
-		if (tries > 1000)
+		if (tries > 1000) {
+			shim_handlers_go_on();
 			return false;
+		}
 		sched_yield();
 	}
 	return true;
 }
 
-static void unlock_table(void)
+static void clear_lock(void)
 {
 	__atomic_store_n(&table_lock, 0, __ATOMIC_RELEASE);
 }
 
+static void unlock_table(void)
+{
+	clear_lock();
+	shim_handlers_go_on();
+}
+
 void shim_trap_forked(void)
 {
-	unlock_table();
+	clear_lock();
 }
 
 void shim_trap_mapped(const struct shim_ctx *ctx, uint64_t start, uint64_t len, uint64_t off)
@@ -267,7 +278,7 @@ static bool look_up(uint64_t addr, struct uar_page *out)
 	/* If the lock is taken at this moment, the next store looks again. */
 	if (!__atomic_exchange_n(&table_lock, 1, __ATOMIC_ACQUIRE)) {
 		table_put(out);
-		unlock_table();
+		clear_lock();
 	}
 	return true;
 }

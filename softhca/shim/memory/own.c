@@ -22,6 +22,7 @@
 
 #include "own.h"
 #include "ranges.h"
+#include "softhca/shim/signals/handlers.h"
 
 #define MOST 1024
 
@@ -36,10 +37,14 @@ static bool usual_heap;
 static atomic_uint_least64_t ours, libcs;
 static atomic_bool blind;
 
+/* A handler that jumped away would keep the lock, and all memory private from then on. */
 static bool lock(void)
 {
-	if (atomic_flag_test_and_set(&busy))
+	shim_handlers_wait();
+	if (atomic_flag_test_and_set(&busy)) {
+		shim_handlers_go_on();
 		return false;
+	}
 	if (atomic_exchange(&lost, false))
 		table.count = 0;
 	return true;
@@ -48,6 +53,7 @@ static bool lock(void)
 static void unlock(void)
 {
 	atomic_flag_clear(&busy);
+	shim_handlers_go_on();
 }
 
 /* A number that tells the code from what may be written over it: FNV-1a, by words. */
