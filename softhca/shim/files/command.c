@@ -153,8 +153,7 @@ static void map_pages(const struct shim_ctx *ctx, const struct sh_command_reply 
 		struct sh_status status;
 
 		if (action->kind == SH_ACTION_SHARE) {
-			if (shim_share(action))
-				shim_changed(SH_CHANGED_GONE, action->uaddr, action->len);
+			(void)shim_share(action);
 			continue;
 		}
 		if (action->kind == SH_ACTION_GIVE_BACK) {
