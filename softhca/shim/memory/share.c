@@ -282,8 +282,11 @@ int shim_share(const struct sh_action *a)
 		if (err == -EBUSY && !kept && own_has(moved.uaddr, moved.len) && !own_blind())
 			err = fresh_run(moved.uaddr, moved.len, map_region);
 	}
+	if (!err)
+		return 0;
 	/* The device reaches all of it by its addresses then. */
-	return err ? shim_changed(SH_CHANGED_GONE, a->uaddr + kept, a->len - kept) : 0;
+	shim_control_again();
+	return shim_changed(SH_CHANGED_GONE, a->uaddr + kept, a->len - kept);
 }
 
 static void protect(const struct mapping *m)
