@@ -24,6 +24,7 @@
 #define LOOK_NS	    5000000		 /* until a thread looks whether the other one is stopped */
 #define STOPPED_NS  UINT64_C(2000000000) /* for one that is stopped */
 #define LINE_WORDS  8
+#define CALL_SEGS   32 /* of a call of the program's; the stack may be small */
 
 /* Sleeps for a moment on account of a process: of its exchange, or of copies into it. */
 static void a_moment(uint32_t pid)
@@ -291,19 +292,35 @@ static void wait_turn(struct sh_moves *moves, struct sh_reach *r, const uint64_t
 	}
 }
 
-void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
+_Static_assert(sizeof(struct sh_seg) == sizeof(struct iovec), "a piece is an address and a length");
+
+/* What such a call of the program's reaches. If it cannot be read, or is in many pieces: anything. */
+static struct sh_reached called_for(uint32_t pid, const struct iovec *remote, unsigned long nremote,
+				    struct sh_seg seg[CALL_SEGS])
+{
+	if (nremote > CALL_SEGS || sh_peek(seg, (uintptr_t)remote, nremote * sizeof(*seg)))
+		nremote = 0;
+	return (struct sh_reached){pid, (unsigned int)nremote, seg};
+}
+
+void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid,
+			 const struct iovec *remote, unsigned long nremote)
 {
 	/* Not thread_number(): a child of vfork() may call this, on its parent's memory. */
 	uint32_t number = (uint32_t)syscall(SYS_gettid);
 	uint64_t me = sh_reach_word(number, sh_self.word >> SH_OWNER_GENERATION),
 		 word[2] = {me | pid, 0}, theirs;
-	const struct sh_reached all = {.pid = pid};
+	struct sh_reached what;
+	struct sh_seg seg[CALL_SEGS];
 
 	r->word[0] = take_reach(moves, word[0]);
 	r->word[1] = -1;
+	/* Pairs with sh_move_begin(). */
+	if (r->word[0] >= 0 && none(moves->moving))
+		return;
+	what = called_for(pid, remote, nremote, seg);
 	for (;;) {
-		/* Pairs with sh_move_begin(). */
-		int i = mover(moves, &all, &theirs);
+		int i = mover(moves, &what, &theirs);
 
 		if (i < 0 && r->word[0] >= 0)
 			return;

@@ -7,6 +7,7 @@
 #define SOFTHCA_HOST_MOVES_H
 
 #include <stdbool.h>
+#include <sys/uio.h>
 
 #include "softhca/device/host.h"
 #include "softhca/device/memory/layout.h"
@@ -34,7 +35,8 @@ bool sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, const struct sh_
  * The same for a call of the program's, which waits as long as it takes. But it does not wait for a
  * thread that this process traces: that may be stopped in an exchange until its tracer goes on.
  */
-void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
+void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid,
+			 const struct iovec *remote, unsigned long nremote);
 /*
  * The same for a caller that does not wait. False: that process is exchanging pages, and nothing is
  * announced.

@@ -226,6 +226,8 @@ static void test_stopped_mover(void **state)
 	sh_reach_end(moves, &r);
 	assert_true(reach_at(&r, (uint32_t)pid, 200));
 	sh_reach_end(moves, &r);
+	sh_reach_by_program(moves, &r, (uint32_t)pid, &(struct iovec){(void *)200, 8}, 1);
+	sh_reach_end(moves, &r);
 	looks = 0;
 	later = 100000000;
 	assert_false(reach_at(&r, (uint32_t)pid, 199));
@@ -336,7 +338,7 @@ static void test_stopped_everywhere(void **state)
 	(void)state;
 	for (int i = 0; i < MANY; i++)
 		pid[i] = stopped_in_the_middle((uint32_t)getppid());
-	sh_reach_by_program(moves, &r, (uint32_t)getpid());
+	sh_reach_by_program(moves, &r, (uint32_t)getpid(), NULL, 0);
 	assert_true(sh_move_begin(moves, 0, UINT64_MAX) < 0);
 	sh_reach_end(moves, &r);
 	last = stopped_in_the_middle((uint32_t)getpid());

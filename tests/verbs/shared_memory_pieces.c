@@ -3,7 +3,7 @@
  * Description: other processes reach into one that registers and deregisters a large buffer. A message to other
  * memory of it does not wait for the buffer, not even while the process is stopped. What is written to the buffer
  * itself gets there, and its writer has its turn many times in one registration. If a registration stops halfway, because a process
- * keeps on copying from the buffer, its pages stay right.
+ * keeps on copying from the buffer, its pages stay right. A message to the very pages that a stopped process was exchanging is lost after a while.
  *
  * Seconds: 900
  * Quick: half
@@ -20,7 +20,20 @@
 #define BIG  (64UL << 20)
 #define MORE (8UL << 20)
 
-enum { PID = 20, ADDR, STOP, READY, WAITED, QPN = 30, LID = 32, RKEY = 34, OTHER, GO, GONE_ON };
+enum {
+	PID = 20,
+	ADDR,
+	STOP,
+	READY,
+	WAITED,
+	QPN = 30,
+	LID = 32,
+	RKEY = 34,
+	OTHER,
+	GO,
+	GONE_ON,
+	FORKING
+};
 
 /* How often this thread has slept. */
 static long sleeps(void)
@@ -113,7 +126,7 @@ static void turns(int arg)
 
 /* ---- into other memory, while the process is stopped ---- */
 
-static struct ibv_qp *connect_to_other(int me)
+static struct ibv_qp *connect_to_other(int me, bool hasty)
 {
 	struct ibv_qp *qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	struct link l;
@@ -122,6 +135,10 @@ static struct ibv_qp *connect_to_other(int me)
 	post((unsigned int)(QPN + me), qp->qp_num);
 	meet(2);
 	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
+	if (hasty) {
+		l.timeout = 8;
+		l.retry_cnt = 1;
+	}
 	connect_qp(qp, &l);
 	meet(2);
 	return qp;
@@ -139,7 +156,7 @@ static void registers(int arg)
 	CHECK(!shares(here, sizeof(here), &mr));
 	board->word[OTHER] = (uintptr_t)here;
 	board->word[RKEY] = mr->rkey;
-	qp = connect_to_other(0);
+	qp = connect_to_other(0, false);
 	while (!over())
 		CHECK_EQ(ibv_dereg_mr(reg(mem, BIG)), 0);
 	for (size_t at = 0; at < BIG; at += PAGE)
@@ -154,6 +171,7 @@ static void registers(int arg)
 static void stopped(int arg)
 {
 	struct ibv_qp *qp;
+	struct iovec back, there = {NULL, 8};
 	uint64_t *mine;
 	siginfo_t info;
 	pid_t pid;
@@ -163,7 +181,8 @@ static void stopped(int arg)
 	pid = spawn(registers, 0);
 	side_open(&s, PAGE, 64, 0);
 	mine = (uint64_t *)s.buf;
-	qp = connect_to_other(1);
+	back = (struct iovec){mine + 16, 8};
+	qp = connect_to_other(1, false);
 	for (uint64_t n = 1; n <= (uint64_t)rounds(40); n++) {
 		sleep_ms((unsigned int)(n * 7 % 20));
 		CHECK_EQ(kill(pid, SIGSTOP), 0);
@@ -178,8 +197,85 @@ static void stopped(int arg)
 			 0);
 		expect_wc(s.scq, n, IBV_WC_SUCCESS);
 		CHECK_EQ(mine[8], n);
+		there.iov_base = (void *)(uintptr_t)board->word[OTHER];
+		CHECK_EQ(process_vm_readv(pid, &back, 1, &there, 1, 0), 8);
+		CHECK_EQ(mine[16], n);
 		CHECK_EQ(kill(pid, SIGCONT), 0);
 	}
+	post(STOP, 1);
+	join(pid);
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	side_close(&s);
+}
+
+/* ---- into a piece that a fork makes private, while the process is stopped ---- */
+
+static void forks(int arg)
+{
+	uint8_t *mem = malloc(BIG); /* not the application's own mapping */
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	pid_t child;
+
+	(void)arg;
+	CHECK(mem);
+	memset(mem, 1, BIG);
+	side_open(&s, PAGE, 16, 0);
+	qp = connect_to_other(0, true);
+	while (!over()) {
+		mr = reg(mem, BIG);
+		board->word[RKEY] = mr->rkey;
+		board->word[ADDR] = (uintptr_t)mem;
+		post(FORKING, 1);
+		child = fork();
+		post(FORKING, 0);
+		CHECK(child >= 0);
+		if (!child)
+			_exit(0);
+		CHECK_EQ(waitpid(child, NULL, 0), child);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	free(mem);
+	side_close(&s);
+}
+
+/* One message to each piece. Each is done, or counts as lost after a while. */
+static enum ibv_wc_status to_each_piece(struct ibv_qp *qp)
+{
+	struct ibv_wc wc = {0};
+
+	for (uint64_t at = 512; at < BIG && !wc.status; at += 4UL << 20) {
+		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, at, 0, 8, board->word[ADDR] + at,
+				    (uint32_t)board->word[RKEY], IBV_SEND_SIGNALED),
+			 0);
+		wc = next_wc(s.scq);
+		CHECK_EQ(wc.wr_id, at);
+	}
+	return wc.status;
+}
+
+static void stopped_forking(int arg)
+{
+	enum ibv_wc_status status = IBV_WC_SUCCESS;
+	struct ibv_qp *qp;
+	siginfo_t info;
+	pid_t pid;
+
+	(void)arg;
+	board->word[STOP] = board->word[FORKING] = 0;
+	pid = spawn(forks, 0);
+	side_open(&s, PAGE, 64, 0);
+	qp = connect_to_other(1, true);
+	for (unsigned int n = 1; n <= 40 && !status; n++) {
+		sleep_ms(n * 7 % 20);
+		CHECK_EQ(kill(pid, SIGSTOP), 0);
+		CHECK_EQ(waitid(P_PID, (id_t)pid, &info, WSTOPPED), 0);
+		if (board->word[FORKING])
+			status = to_each_piece(qp);
+		CHECK_EQ(kill(pid, SIGCONT), 0);
+	}
+	CHECK(!status || status == IBV_WC_RETRY_EXC_ERR);
 	post(STOP, 1);
 	join(pid);
 	CHECK_EQ(ibv_destroy_qp(qp), 0);
@@ -272,6 +368,9 @@ int main(int argc, char **argv)
 	test_begin();
 	repeat(argc, argv, "turns", turns);
 	repeat(argc, argv, "stopped", stopped);
+	/* It waits for two seconds. */
+	if (rounds(1))
+		repeat(argc, argv, "stopped_forking", stopped_forking);
 	repeat(argc, argv, "halfway", halfway);
 	return 0;
 }

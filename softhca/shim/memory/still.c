@@ -119,7 +119,7 @@ static ssize_t reach(vm_call *real, pid_t pid, const struct iovec *local, unsign
 		return real(pid, local, nlocal, remote, nremote, flags);
 	/* A handler that jumped away would leave this thread announced for as long as it lives. */
 	shim_handlers_wait();
-	sh_reach_by_program(&shim_dev.inst->moves, &r, (uint32_t)pid);
+	sh_reach_by_program(&shim_dev.inst->moves, &r, (uint32_t)pid, remote, nremote);
 	ret = real(pid, local, nlocal, remote, nremote, flags);
 	err = errno;
 	sh_reach_end(&shim_dev.inst->moves, &r);
