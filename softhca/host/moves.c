@@ -356,10 +356,10 @@ static bool wait_for(struct sh_moves *moves, struct sh_reach *r, const uint64_t 
 		w->look = now + LOOK_NS;
 		if (stopped_early(moves, i, theirs))
 			return true;
-		if ((theirs == in_vain || now >= w->since + STOPPED_NS) &&
-		    is_stopped(number_in(theirs))) {
-			in_vain = theirs;
-			return false;
+		if (theirs == in_vain || now >= w->since + STOPPED_NS) {
+			in_vain = is_stopped(number_in(theirs)) ? theirs : 0;
+			if (in_vain)
+				return false;
 		}
 	}
 	wait_turn(moves, r, word, pid_in(theirs));
