@@ -319,6 +319,10 @@ static bool first_piece(const struct side *side, uint64_t len, struct side *one,
 	return at != NULL;
 }
 
+/* What the side has of the memory of its process. */
+#define reached(side) ((const struct sh_reached){(uint32_t)(side)->pid, (side)->nseg, (side)->seg})
+
+/* To the others a process that is stopped in the middle of an exchange of pages is silent. */
 static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 {
 	struct sh_moves *moves = &sh_process.dev->inst->moves;
@@ -336,8 +340,8 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 	 * stopped. It reaches queues, whose pages are the provider's own and never among those that
 	 * are exchanged; and other memory only between sh_host_reach() and sh_host_reach_end().
 	 */
-	if (sh_process.dev->proc)
-		sh_reach_begin(moves, &reach, (uint32_t)to->pid, (uint32_t)from->pid);
+	if (sh_process.dev->proc && !sh_reach_begin(moves, &reach, &reached(to), &reached(from)))
+		return SH_COPY_GONE;
 	result = side_is_own(to) || side_is_own(from) ? copy_direct(to, from, len)
 						      : copy_bounce(to, from, len);
 	if (sh_process.dev->proc)
@@ -509,7 +513,8 @@ enum sh_copy sh_host_seal(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 	hca = sh_hca(sh_process.dev, to.pid ? to.hca : own.hca);
 	if (hca)
 		__atomic_fetch_add(&hca->counters.copies_foreign, 1, __ATOMIC_RELAXED);
-	sh_reach_begin(&sh_process.dev->inst->moves, &reach, (uint32_t)to.pid, (uint32_t)own.pid);
+	if (!sh_reach_begin(&sh_process.dev->inst->moves, &reach, &reached(&to), &reached(&own)))
+		return SH_COPY_GONE;
 	rearm();
 	do
 		done = side_is_own(&to)

@@ -18,8 +18,13 @@
 #include "sys.h"
 
 #define MOMENT_NS   50000
-#define PATIENCE_NS 100000000 /* for what other threads have begun */
+#define PATIENCE_NS 100000000		 /* for what other threads have begun */
+#define TURN_NS	    10000000		 /* for threads that are to have their turn */
+#define TURNS_NS    UINT64_C(2000000000) /* for what they do then */
+#define LOOK_NS	    5000000		 /* until a thread looks whether the other one is stopped */
+#define STOPPED_NS  UINT64_C(2000000000) /* for one that is stopped */
 #define LINE_WORDS  8
+#define CALL_SEGS   32 /* of a call of the program's; the stack may be small */
 
 /* Sleeps for a moment on account of a process: of its exchange, or of copies into it. */
 static void a_moment(uint32_t pid)
@@ -51,9 +56,10 @@ void sh_moves_forked(void)
 /*
  * A process that was killed in the middle is dead from then on, but keeps its number until its
  * parent asks for its status. The parent may never do so. A thread in do_exit() is dead, too: the
- * daemon can hear that its process has ended before the thread is a zombie.
+ * daemon can hear that its process has ended before the thread is a zombie. Returns 'X' for all of
+ * these, or the state that the kernel tells, or '?' if it does not.
  */
-bool sh_thread_dead(uint32_t number)
+static char state_of(uint32_t number)
 {
 	char path[40], text[512], state;
 	unsigned int flags;
@@ -62,20 +68,38 @@ bool sh_thread_dead(uint32_t number)
 	int err;
 
 	if (sh_sys(syscall(SYS_kill, (long)number, 0L)) == -ESRCH)
-		return true;
+		return 'X';
 	snprintf(path, sizeof(path), "/proc/%u/stat", number);
 	door = sh_pin(); /* it has a descriptor open meanwhile */
 	at = sh_proc_stat(path, text, sizeof(text), &err);
 	sh_unpin(door);
 	if (!at)
-		return err == -ESRCH;
-	return sh_proc_state(at, &state, &flags) &&
-	       (state == 'Z' || state == 'X' || flags & SH_PF_EXITING);
+		return err == -ESRCH ? 'X' : '?';
+	if (!sh_proc_state(at, &state, &flags))
+		return '?';
+	return state == 'Z' || flags & SH_PF_EXITING ? 'X' : state;
+}
+
+bool sh_thread_dead(uint32_t number)
+{
+	return state_of(number) == 'X';
+}
+
+static bool is_stopped(uint32_t number)
+{
+	char state = state_of(number);
+
+	return state == 'T' || state == 't';
 }
 
 static uint32_t number_in(uint64_t word)
 {
 	return (uint32_t)(word >> 32) & SH_MOVES_NUMBER;
+}
+
+static uint32_t pid_in(uint64_t word)
+{
+	return (uint32_t)(word & ~SH_MOVES_MARK);
 }
 
 /*
@@ -135,7 +159,7 @@ void sh_moves_begin(struct sh_moves *moves)
 	uint32_t pid = (uint32_t)getpid();
 
 	for (int i = 0; i < SH_MOVES; i++)
-		if ((uint32_t)__atomic_load_n(&moves->moving[i], __ATOMIC_SEQ_CST) == pid)
+		if (pid_in(__atomic_load_n(&moves->moving[i], __ATOMIC_SEQ_CST)) == pid)
 			put(moves->moving, i);
 }
 
@@ -169,7 +193,7 @@ static bool none(const uint64_t *words)
 	return !seen;
 }
 
-/* The number of a thread that has such a word for the process; 0: there is none. */
+/* The number of a thread that reaches into the process; 0: there is none. */
 static uint32_t any(uint64_t *words, unsigned int count, uint32_t pid)
 {
 	for (unsigned int i = 0; pid && i < count; i++) {
@@ -183,6 +207,50 @@ static uint32_t any(uint64_t *words, unsigned int count, uint32_t pid)
 					    __ATOMIC_SEQ_CST);
 	}
 	return 0;
+}
+
+static bool overlaps(const struct sh_piece *piece, const struct sh_reached *reached)
+{
+	/* After the word, which the thread that exchanges pages stored behind both: see commit(). */
+	uint64_t from = __atomic_load_n(&piece->from, __ATOMIC_RELAXED),
+		 to = __atomic_load_n(&piece->to, __ATOMIC_RELAXED);
+
+	for (unsigned int i = 0; i < reached->nseg; i++)
+		if (reached->seg[i].addr < to && from < reached->seg[i].addr + reached->seg[i].len)
+			return true;
+	return !reached->nseg;
+}
+
+/*
+ * The index of a word that holds off a thread which reaches that memory; -1: there is none. What it
+ * reads of a piece that ends meanwhile does not matter: the next piece waits for this thread, which
+ * has announced itself before.
+ */
+static int mover(struct sh_moves *moves, const struct sh_reached *reached, uint64_t *word)
+{
+	for (int i = 0; reached->pid && i < SH_MOVES; i++) {
+		*word = __atomic_load_n(&moves->moving[i], __ATOMIC_SEQ_CST);
+		if (!*word || pid_in(*word) != reached->pid)
+			continue;
+		if (*word & SH_MOVES_MARK && !overlaps(&moves->piece[i], reached))
+			continue;
+		if (!sh_thread_dead(number_in(*word)))
+			return i;
+		__atomic_compare_exchange_n(&moves->moving[i], word, 0, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	}
+	return -1;
+}
+
+/*
+ * Is that thread stopped before it has begun to exchange a piece? Then its word is taken away, and it
+ * begins anew when it goes on.
+ */
+static bool stopped_early(struct sh_moves *moves, int i, uint64_t word)
+{
+	return !(word & SH_MOVES_MARK) && is_stopped(number_in(word)) &&
+	       __atomic_compare_exchange_n(&moves->moving[i], &word, 0, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
 }
 
 /* Is that thread stopped, and traced by a thread of this process, so that it may wait for this one? */
@@ -199,51 +267,153 @@ static bool traces(uint32_t number)
 	return tid > 0 && !sh_sys(syscall(SYS_tgkill, (long)getpid(), tid, 0L));
 }
 
-void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
+static inline bool has_words(const struct sh_reach *r, const uint64_t word[2])
 {
-	/* Not thread_number(): a child of vfork() may call this, on its parent's memory. */
-	uint32_t number = (uint32_t)syscall(SYS_gettid), mover;
-	uint64_t me = sh_reach_word(number, sh_self.word >> SH_OWNER_GENERATION);
+	return (r->word[0] >= 0 || !word[0]) && (r->word[1] >= 0 || !word[1]);
+}
 
-	r->word[1] = -1;
-	for (;;) {
-		r->word[0] = take_reach(moves, me | pid);
-		/* Pairs with sh_move_begin(). */
-		mover = any(moves->moving, SH_MOVES, pid);
-		if ((r->word[0] >= 0 && !mover) || (mover && traces(mover)))
-			return;
-		sh_reach_end(moves, r);
-		a_moment(pid);
+/*
+ * Sleeps for a moment. Meanwhile the words hold off nothing, and tell that this thread is to be let
+ * through.
+ */
+static void wait_turn(struct sh_moves *moves, struct sh_reach *r, const uint64_t word[2],
+		      uint32_t pid)
+{
+	for (int i = 0; i < 2; i++)
+		if (r->word[i] >= 0)
+			__atomic_store_n(&moves->reaching[r->word[i]], word[i] | SH_MOVES_MARK,
+					 __ATOMIC_RELEASE);
+	a_moment(pid);
+	for (int i = 0; i < 2; i++) {
+		if (r->word[i] >= 0)
+			__atomic_store_n(&moves->reaching[r->word[i]], word[i], __ATOMIC_SEQ_CST);
+		else if (word[i])
+			r->word[i] = take_reach(moves, word[i]);
 	}
 }
 
-void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t other)
+_Static_assert(sizeof(struct sh_seg) == sizeof(struct iovec), "a piece is an address and a length");
+
+/* What such a call of the program's reaches. If it cannot be read, or is in many pieces: anything. */
+static struct sh_reached called_for(uint32_t pid, const struct iovec *remote, unsigned long nremote,
+				    struct sh_seg seg[CALL_SEGS])
+{
+	if (nremote > CALL_SEGS || sh_peek(seg, (uintptr_t)remote, nremote * sizeof(*seg)))
+		nremote = 0;
+	return (struct sh_reached){pid, (unsigned int)nremote, seg};
+}
+
+void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid,
+			 const struct iovec *remote, unsigned long nremote)
+{
+	/* Not thread_number(): a child of vfork() may call this, on its parent's memory. */
+	uint32_t number = (uint32_t)syscall(SYS_gettid);
+	uint64_t me = sh_reach_word(number, sh_self.word >> SH_OWNER_GENERATION),
+		 word[2] = {me | pid, 0}, theirs;
+	struct sh_reached what;
+	struct sh_seg seg[CALL_SEGS];
+
+	r->word[0] = take_reach(moves, word[0]);
+	r->word[1] = -1;
+	/* Pairs with sh_move_begin(). */
+	if (r->word[0] >= 0 && none(moves->moving))
+		return;
+	what = called_for(pid, remote, nremote, seg);
+	for (;;) {
+		int i = mover(moves, &what, &theirs);
+
+		if (i < 0 && r->word[0] >= 0)
+			return;
+		if (i >= 0 && traces(number_in(theirs)))
+			return;
+		if (i < 0 || !stopped_early(moves, i, theirs))
+			wait_turn(moves, r, word, pid);
+	}
+}
+
+/* What a thread waits for. */
+struct wait {
+	uint64_t since, look; /* 0: it has not waited yet */
+};
+
+/* The word of a stopped thread that this one has waited for in vain. */
+static __thread uint64_t in_vain;
+
+/*
+ * Waits for the thread that has that word, which holds off this one. False: it has been stopped in
+ * the middle of a piece for long enough.
+ */
+static bool wait_for(struct sh_moves *moves, struct sh_reach *r, const uint64_t word[2], int i,
+		     uint64_t theirs, struct wait *w)
+{
+	uint64_t now = sh_now();
+
+	if (!w->since) {
+		w->since = now;
+		w->look = theirs == in_vain ? now : now + LOOK_NS;
+	}
+	if (now >= w->look) {
+		w->look = now + LOOK_NS;
+		if (stopped_early(moves, i, theirs))
+			return true;
+		if (theirs == in_vain || now >= w->since + STOPPED_NS) {
+			in_vain = is_stopped(number_in(theirs)) ? theirs : 0;
+			if (in_vain)
+				return false;
+		}
+	}
+	wait_turn(moves, r, word, pid_in(theirs));
+	return true;
+}
+
+/* It has words, or has none because all are taken. */
+SH_OUTLINE bool await_turn(struct sh_moves *moves, struct sh_reach *r, const uint64_t word[2],
+			   const struct sh_reached *one, const struct sh_reached *other)
+{
+	struct wait w = {0};
+
+	for (;;) {
+		uint64_t theirs;
+		/* Pairs with sh_move_begin(). */
+		int i = mover(moves, one, &theirs);
+
+		if (i < 0)
+			i = mover(moves, other, &theirs);
+		if (i < 0 && has_words(r, word))
+			return true;
+		if (i < 0)
+			wait_turn(moves, r, word, one->pid ? one->pid : other->pid);
+		else if (!wait_for(moves, r, word, i, theirs, &w))
+			break;
+	}
+	sh_reach_end(moves, r);
+	return false;
+}
+
+bool sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, const struct sh_reached *one,
+		    const struct sh_reached *other)
 {
 	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION);
+	const uint64_t word[2] = {one->pid ? me | one->pid : 0,
+				  other->pid && other->pid != one->pid ? me | other->pid : 0};
 
-	if (other == pid)
-		other = 0;
-	for (;;) {
-		r->word[0] = pid ? take_reach(moves, me | pid) : -1;
-		r->word[1] = other ? take_reach(moves, me | other) : -1;
-		/* Pairs with sh_move_begin(). */
-		if ((r->word[0] >= 0 || !pid) && (r->word[1] >= 0 || !other) &&
-		    (none(moves->moving) ||
-		     (!any(moves->moving, SH_MOVES, pid) && !any(moves->moving, SH_MOVES, other))))
-			return;
-		sh_reach_end(moves, r);
-		a_moment(other ? other : pid);
-	}
+	r->word[0] = word[0] ? take_reach(moves, word[0]) : -1;
+	r->word[1] = word[1] ? take_reach(moves, word[1]) : -1;
+	/* Pairs with sh_move_begin(). */
+	if (has_words(r, word) && none(moves->moving))
+		return true;
+	return await_turn(moves, r, word, one, other);
 }
 
 bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
 {
-	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION);
+	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION), theirs;
+	const struct sh_reached all = {.pid = pid};
 
 	r->word[0] = take_reach(moves, me | pid);
 	r->word[1] = -1;
 	/* Pairs with sh_move_begin(). */
-	if (r->word[0] >= 0 && !any(moves->moving, SH_MOVES, pid))
+	if (r->word[0] >= 0 && mover(moves, &all, &theirs) < 0)
 		return true;
 	sh_reach_end(moves, r);
 	return false;
@@ -251,7 +421,8 @@ bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
 
 bool sh_reach_for(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t thread)
 {
-	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION);
+	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION), theirs;
+	const struct sh_reached all = {.pid = pid};
 
 	r->word[0] = take_reach(moves, me | pid);
 	r->word[1] = -1;
@@ -259,7 +430,7 @@ bool sh_reach_for(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint
 	 * As long as that thread lives, an exchange that has begun to announce itself sees its word,
 	 * and does not take place. Pairs with sh_move_begin(), which looks twice.
 	 */
-	if (r->word[0] >= 0 && (!any(moves->moving, SH_MOVES, pid) || !sh_thread_dead(thread)))
+	if (r->word[0] >= 0 && (mover(moves, &all, &theirs) < 0 || !sh_thread_dead(thread)))
 		return true;
 	sh_reach_end(moves, r);
 	return false;
@@ -280,31 +451,110 @@ void sh_reach_forget(struct sh_moves *moves)
 			put(moves->reaching, (int)i);
 }
 
-int sh_move_begin(struct sh_moves *moves)
+/*
+ * From now on only threads that reach into the piece are held off. False: the word was taken away.
+ * Sequentially consistent, like the loads of mover().
+ */
+static bool commit(struct sh_moves *moves, int word, uint64_t mine, uint64_t from, uint64_t to)
 {
-	uint64_t until = sh_now() + PATIENCE_NS;
-	uint32_t pid = (uint32_t)getpid();
-	int word = -1;
+	__atomic_store_n(&moves->piece[word].from, from, __ATOMIC_RELAXED);
+	__atomic_store_n(&moves->piece[word].to, to, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&moves->moving[word], &mine, mine | SH_MOVES_MARK, false,
+					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+/* How long the pieces of this exchange have taken, and the turns of others between them. */
+static uint64_t worked, given, since;
+
+/*
+ * Announces a piece, with the word that this thread has or with a new one, and waits until no thread
+ * reaches into this process. A thread that has had its turn may take long, unless it is stopped.
+ */
+static int announce(struct sh_moves *moves, int word, bool turns, uint64_t from, uint64_t to)
+{
+	uint64_t begin = sh_now(), now;
+	uint32_t pid = (uint32_t)getpid(), other = 0;
+	uint64_t mine = (uint64_t)thread_number() << 32 | pid;
 
 	/*
 	 * Other exchanges may have all the words, or a thread reaches into this process. By the
 	 * clock, because a moment may take long: meanwhile all signals are blocked.
 	 */
 	do {
+		if (word >= 0 && __atomic_load_n(&moves->moving[word], __ATOMIC_SEQ_CST) != mine)
+			word = -1;
 		if (word < 0)
-			word = take(moves->moving, SH_MOVES, (uint64_t)thread_number() << 32 | pid);
+			word = take(moves->moving, SH_MOVES, mine);
 		/*
 		 * Pairs with sh_reach_begin(); the second look with sh_reach_for(): if the first one
 		 * found the word of a thread that had just died, the daemon may have announced itself
 		 * behind it.
 		 */
-		if (word >= 0 && !any(moves->reaching, sh_reaches(moves), pid) &&
-		    !any(moves->reaching, sh_reaches(moves), pid))
+		if (word >= 0 && !(other = any(moves->reaching, sh_reaches(moves), pid)) &&
+		    !(other = any(moves->reaching, sh_reaches(moves), pid)) &&
+		    commit(moves, word, mine, from, to))
 			return word;
 		a_moment(pid);
-	} while (sh_now() < until);
-	put(moves->moving, word);
+		now = sh_now();
+	} while (now < begin + PATIENCE_NS ||
+		 (turns && other && now < begin + TURNS_NS && !is_stopped(other)));
+	/* Not put(): it may be another thread's by now. */
+	if (word >= 0)
+		__atomic_compare_exchange_n(&moves->moving[word], &mine, 0, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
 	return -EBUSY;
+}
+
+int sh_move_begin(struct sh_moves *moves, uint64_t from, uint64_t to)
+{
+	int word = announce(moves, -1, false, from, to);
+
+	worked = given = 0;
+	since = sh_now();
+	return word;
+}
+
+/* Does a thread that can go on wait to be let through? */
+static bool awaited(const struct sh_moves *moves, uint32_t pid)
+{
+	for (unsigned int i = 0; i < sh_reaches(moves); i++) {
+		uint64_t word = __atomic_load_n(&moves->reaching[i], __ATOMIC_SEQ_CST);
+		char state;
+
+		if (!(word & SH_MOVES_MARK) || pid_in(word) != pid)
+			continue;
+		state = state_of(number_in(word));
+		if (state != 'X' && state != 'T' && state != 't')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Others have as much time as the exchange itself, so that one whose copies are large does not keep
+ * it from coming to its end. Until they have used it up the word is free between two pieces.
+ */
+int sh_move_next(struct sh_moves *moves, int word, uint64_t from, uint64_t to)
+{
+	uint64_t now = sh_now(), until = now + TURN_NS;
+	uint32_t pid = (uint32_t)getpid();
+
+	worked += now - since;
+	since = now;
+	if (given <= worked) {
+		put(moves->moving, word);
+		word = -1;
+		while (awaited(moves, pid) && sh_now() < until)
+			a_moment(pid);
+	} else {
+		__atomic_store_n(&moves->moving[word], (uint64_t)thread_number() << 32 | pid,
+				 __ATOMIC_SEQ_CST);
+	}
+	word = announce(moves, word, true, from, to);
+	now = sh_now();
+	given += now - since;
+	since = now;
+	return word;
 }
 
 void sh_move_end(struct sh_moves *moves, int word)

@@ -7,7 +7,9 @@
 #define SOFTHCA_HOST_MOVES_H
 
 #include <stdbool.h>
+#include <sys/uio.h>
 
+#include "softhca/device/host.h"
 #include "softhca/device/memory/layout.h"
 
 /* Words that this thread has taken, for the memory of one or two processes. */
@@ -15,13 +17,26 @@ struct sh_reach {
 	int word[2];
 };
 
-/* Called before and after memory of these processes is read or written; 0: no process. */
-void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t other);
+/* Memory of a process, which a thread is about to reach. */
+struct sh_reached {
+	uint32_t pid; /* 0: no process */
+	unsigned int nseg;
+	const struct sh_seg *seg; /* nseg 0: any of its memory */
+};
+
 /*
- * The same for a call of the program's. It does not wait for a thread that this process traces: that
- * may be stopped in an exchange until its tracer goes on.
+ * Called before and after memory of one or two processes is read or written. Waits as long as a
+ * piece is being exchanged that the memory overlaps. False: the thread that exchanges it is stopped,
+ * and has been waited for; nothing is announced.
  */
-void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
+bool sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, const struct sh_reached *one,
+		    const struct sh_reached *other);
+/*
+ * The same for a call of the program's, which waits as long as it takes. But it does not wait for a
+ * thread that this process traces: that may be stopped in an exchange until its tracer goes on.
+ */
+void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid,
+			 const struct iovec *remote, unsigned long nremote);
 /*
  * The same for a caller that does not wait. False: that process is exchanging pages, and nothing is
  * announced.
@@ -51,10 +66,15 @@ void sh_moves_forked(void);
 void sh_reach_forget(struct sh_moves *moves);
 
 /*
- * Around an exchange of this process's pages: no thread reaches into it meanwhile. Returns the word
- * that it took, or -EBUSY if threads have been reaching into this process for long.
+ * Around the exchange of a piece of this process's memory: no thread reaches there meanwhile. Returns
+ * the word that it took, or -EBUSY if threads have been reaching into this process for long.
  */
-int sh_move_begin(struct sh_moves *moves);
+int sh_move_begin(struct sh_moves *moves, uint64_t from, uint64_t to);
+/*
+ * The same for the next piece. The threads that wait for this process have their turn before. The
+ * word of the piece before is given back, also if this fails.
+ */
+int sh_move_next(struct sh_moves *moves, int word, uint64_t from, uint64_t to);
 void sh_move_end(struct sh_moves *moves, int word);
 
 #endif

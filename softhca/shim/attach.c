@@ -475,6 +475,11 @@ void shim_control_reach(void)
 {
 	shim_handlers_begin();
 	shim_control_hold();
+	shim_control_again();
+}
+
+void shim_control_again(void)
+{
 	/* A filter may end the program for socket(). */
 	if (!connected() && !sandboxed())
 		(void)reconnect();

@@ -73,6 +73,8 @@ void shim_control_hold(void);
  * daemon may have ended: shim_control_gone() tells the two apart where a request fails with -EIO.
  */
 void shim_control_reach(void);
+/* The same for a caller that has the connection, which may have been closed since. */
+void shim_control_again(void);
 /* There is no connection, and no daemon. The control connection is held. */
 bool shim_control_gone(void);
 bool shim_control_mine(void); /* this thread has the connection */

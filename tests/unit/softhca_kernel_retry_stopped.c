@@ -234,7 +234,8 @@ static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
 	(void)dev, (void)a, (void)b;
 	if (!first_life(&l->lives))
 		return;
-	sh_reach_begin(&dev->inst->moves, &r, l->reached, 0);
+	(void)sh_reach_begin(&dev->inst->moves, &r, &(struct sh_reached){.pid = l->reached},
+			     &(struct sh_reached){0});
 	while (!__atomic_load_n(&l->go, __ATOMIC_SEQ_CST))
 		sh_rearm();
 	__atomic_store_n(&l->late, 1, __ATOMIC_SEQ_CST);
@@ -268,7 +269,7 @@ static bool can_exchange(void)
 	assert_int_equal(r.error, 0);
 	inst = mmap(NULL, SH_HCA_OFF, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	assert_ptr_not_equal(inst, MAP_FAILED);
-	word = sh_move_begin(&inst->moves);
+	word = sh_move_begin(&inst->moves, 0, UINT64_MAX);
 	if (word >= 0)
 		sh_move_end(&inst->moves, word);
 	munmap(inst, SH_HCA_OFF);

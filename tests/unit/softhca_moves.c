@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a process that exchanges pages and a process that reaches into it wait for each
- * other. Neither waits for a process that was killed in the middle, even while its parent has not
+ * other, piece by piece, and each has its turn. Neither waits for a process that was killed in the middle, even while its parent has not
  * asked for its status, nor because many others are stopped. The daemon, which waits for nobody, is
  * told. A thread that has reached before makes no system call for it, and a forked child is not
  * taken for its parent.
@@ -54,6 +54,22 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Announces that this thread reaches anywhere in one or two processes. */
+static void reach(struct sh_reach *r, uint32_t pid, uint32_t other)
+{
+	assert_true(sh_reach_begin(moves, r, &(struct sh_reached){.pid = pid},
+				   &(struct sh_reached){.pid = other}));
+}
+
+/* The same of one byte. */
+static bool reach_at(struct sh_reach *r, uint32_t pid, uint64_t at)
+{
+	const struct sh_seg seg = {at, 1};
+
+	return sh_reach_begin(moves, r, &(struct sh_reached){pid, 1, &seg},
+			      &(struct sh_reached){0});
+}
+
 /*
  * Starts a child that exchanges pages, or reaches into a process, and gets a signal before it has
  * finished. A killed one stays a zombie.
@@ -68,8 +84,8 @@ static pid_t met_by(int signal, uint32_t reaches)
 	if (!pid) {
 		sh_moves_forked();
 		if (reaches)
-			sh_reach_begin(moves, &r, reaches, 0);
-		else if (sh_move_begin(moves) < 0)
+			reach(&r, reaches, 0);
+		else if (sh_move_begin(moves, 100, 200) < 0)
 			_exit(1);
 		raise(signal);
 		_exit(1);
@@ -95,7 +111,7 @@ static void test_dead_mover(void **state)
 	struct sh_reach r;
 
 	(void)state;
-	sh_reach_begin(moves, &r, (uint32_t)pid, 0);
+	reach(&r, (uint32_t)pid, 0);
 	sh_reach_end(moves, &r);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
@@ -103,7 +119,7 @@ static void test_dead_mover(void **state)
 static void test_dead_reaching(void **state)
 {
 	pid_t pid = killed_in_the_middle((uint32_t)getpid());
-	int word = sh_move_begin(moves);
+	int word = sh_move_begin(moves, 0, UINT64_MAX);
 
 	(void)state;
 	assert_true(word >= 0);
@@ -120,7 +136,7 @@ static void test_dead_everywhere(void **state)
 	(void)state;
 	for (int i = 0; i < SH_MOVES; i++)
 		pid[i] = killed_in_the_middle(0);
-	word = sh_move_begin(moves);
+	word = sh_move_begin(moves, 0, UINT64_MAX);
 	assert_true(word >= 0);
 	sh_move_end(moves, word);
 	for (int i = 0; i < SH_MOVES; i++)
@@ -137,10 +153,10 @@ static void test_living_reaching(void **state)
 	int word;
 
 	(void)state;
-	sh_reach_begin(moves, &r, (uint32_t)getpid(), 0);
-	assert_true(sh_move_begin(moves) < 0);
+	reach(&r, (uint32_t)getpid(), 0);
+	assert_true(sh_move_begin(moves, 0, UINT64_MAX) < 0);
 	sh_reach_end(moves, &r);
-	word = sh_move_begin(moves);
+	word = sh_move_begin(moves, 0, UINT64_MAX);
 	assert_true(word >= 0);
 	sh_move_end(moves, word);
 }
@@ -151,9 +167,9 @@ static void test_bounded(void **state)
 	struct sh_reach r;
 
 	(void)state;
-	sh_reach_begin(moves, &r, (uint32_t)getpid(), 0);
+	reach(&r, (uint32_t)getpid(), 0);
 	later = 30000000;
-	assert_true(sh_move_begin(moves) < 0);
+	assert_true(sh_move_begin(moves, 0, UINT64_MAX) < 0);
 	later = 0;
 	assert_in_range(looks, 4, 6);
 	sh_reach_end(moves, &r);
@@ -174,7 +190,7 @@ static void test_no_wait(void **state)
 	assert_true(pid >= 0);
 	if (!pid) {
 		sh_moves_forked();
-		if (sh_move_begin(moves) < 0)
+		if (sh_move_begin(moves, 0, UINT64_MAX) < 0)
 			_exit(1);
 		raise(SIGSTOP);
 		pause();
@@ -189,11 +205,123 @@ static void test_no_wait(void **state)
 	assert_true(sh_reach_try(moves, &r, (uint32_t)pid));
 	sh_reach_end(moves, &r);
 	assert_true(sh_reach_try(moves, &r, (uint32_t)getpid()));
-	assert_true(sh_move_begin(moves) < 0);
+	assert_true(sh_move_begin(moves, 0, UINT64_MAX) < 0);
 	sh_reach_end(moves, &r);
-	word = sh_move_begin(moves);
+	word = sh_move_begin(moves, 0, UINT64_MAX);
 	assert_true(word >= 0);
 	sh_move_end(moves, word);
+}
+
+/*
+ * A process that is stopped in the middle of a piece holds off what overlaps the piece, for two
+ * seconds, and once. When it goes on it holds off nothing more. The rest of its memory is free.
+ */
+static void test_stopped_mover(void **state)
+{
+	pid_t pid = stopped_in_the_middle(0);
+	struct sh_reach r;
+
+	(void)state;
+	assert_true(reach_at(&r, (uint32_t)pid, 99));
+	sh_reach_end(moves, &r);
+	assert_true(reach_at(&r, (uint32_t)pid, 200));
+	sh_reach_end(moves, &r);
+	sh_reach_by_program(moves, &r, (uint32_t)pid, &(struct iovec){(void *)200, 8}, 1);
+	sh_reach_end(moves, &r);
+	looks = 0;
+	later = 100000000;
+	assert_false(reach_at(&r, (uint32_t)pid, 199));
+	assert_in_range(looks, 20, 22);
+	looks = 0;
+	assert_false(reach_at(&r, (uint32_t)pid, 100));
+	assert_int_equal(looks, 1);
+	later = 0;
+	for (int i = 0; i < SH_MOVES; i++)
+		assert_int_equal(moves->reaching[i], 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(reach_at(&r, (uint32_t)pid, 199));
+	sh_reach_end(moves, &r);
+}
+
+/* One that is stopped before it has begun with a piece holds off nobody, and finds that out. */
+static void test_stopped_early(void **state)
+{
+	struct sh_reach r;
+	siginfo_t info;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		uint64_t mine = (uint64_t)getpid() << 32 | (uint32_t)getpid();
+		int word = take(moves->moving, SH_MOVES, mine);
+
+		raise(SIGSTOP);
+		_exit(commit(moves, word, mine, 100, 200) || sh_move_begin(moves, 0, 1) >= 0);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_STOPPED);
+	assert_true(reach_at(&r, (uint32_t)pid, 300));
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	sh_reach_end(moves, &r);
+}
+
+/* A thread that waits has its turn before the next piece. One that is stopped while it waits has not. */
+static void test_turns(void **state)
+{
+	enum { PIECES = 20 };
+	uint32_t *turns =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint32_t me = (uint32_t)getpid();
+	struct sh_reach r;
+	siginfo_t info;
+	int word;
+	pid_t pid;
+
+	(void)state;
+	assert_true(turns != MAP_FAILED);
+	word = sh_move_begin(moves, 100, 200);
+	assert_true(word >= 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	for (sh_moves_forked(); !pid; sh_reach_end(moves, &r)) {
+		reach(&r, me, 0);
+		__atomic_add_fetch(turns, 1, __ATOMIC_SEQ_CST);
+	}
+	for (int i = 0; i < PIECES; i++) {
+		uint32_t before;
+
+		while (!any(moves->reaching, SH_MOVES, me | (uint32_t)SH_MOVES_MARK))
+			a_moment(0);
+		before = __atomic_load_n(turns, __ATOMIC_SEQ_CST);
+		/* The clock hardly moves: there is no limit to a turn. */
+		later = 1;
+		since = 0;
+		given = i % 2 ? UINT64_MAX / 2 : 0;
+		word = sh_move_next(moves, word, 100, 200);
+		later = 0;
+		assert_true(word >= 0);
+		/* Others have had more time than this process. */
+		if (i % 2)
+			assert_int_equal(__atomic_load_n(turns, __ATOMIC_SEQ_CST), before);
+		else
+			assert_true(__atomic_load_n(turns, __ATOMIC_SEQ_CST) > before);
+	}
+	while (!any(moves->reaching, SH_MOVES, me | (uint32_t)SH_MOVES_MARK))
+		a_moment(0);
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_STOPPED);
+	if (any(moves->reaching, SH_MOVES, me | (uint32_t)SH_MOVES_MARK))
+		assert_false(awaited(moves, me));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	sh_move_end(moves, word);
+	munmap(turns, 4096);
 }
 
 /*
@@ -210,14 +338,14 @@ static void test_stopped_everywhere(void **state)
 	(void)state;
 	for (int i = 0; i < MANY; i++)
 		pid[i] = stopped_in_the_middle((uint32_t)getppid());
-	sh_reach_by_program(moves, &r, (uint32_t)getpid());
-	assert_true(sh_move_begin(moves) < 0);
+	sh_reach_by_program(moves, &r, (uint32_t)getpid(), NULL, 0);
+	assert_true(sh_move_begin(moves, 0, UINT64_MAX) < 0);
 	sh_reach_end(moves, &r);
 	last = stopped_in_the_middle((uint32_t)getpid());
-	assert_true(sh_move_begin(moves) < 0);
+	assert_true(sh_move_begin(moves, 0, UINT64_MAX) < 0);
 	assert_int_equal(kill(last, SIGKILL), 0);
 	assert_int_equal(waitpid(last, NULL, 0), last);
-	word = sh_move_begin(moves);
+	word = sh_move_begin(moves, 0, UINT64_MAX);
 	assert_true(word >= 0);
 	sh_move_end(moves, word);
 	for (int i = 0; i < MANY; i++) {
@@ -243,8 +371,9 @@ static void test_sweep(void **state)
 	assert_int_equal(waitpid(mover, NULL, 0), mover);
 	assert_int_equal(waitpid(reaching, NULL, 0), reaching);
 	sh_moves_sweep(moves);
-	assert_memory_equal(moves, &none, sizeof(none));
-	sh_reach_begin(moves, &r, 1, 0);
+	assert_memory_equal(moves->moving, none.moving, sizeof(none.moving));
+	assert_memory_equal(moves->reaching, none.reaching, sizeof(none.reaching));
+	reach(&r, 1, 0);
 	sh_moves_sweep(moves);
 	assert_int_equal(any(moves->reaching, sh_reaches(moves), 1), getpid());
 	sh_reach_end(moves, &r);
@@ -261,12 +390,12 @@ static void test_no_system_call(void **state)
 	assert_true(pid >= 0);
 	if (!pid) {
 		sh_moves_forked();
-		sh_reach_begin(moves, &r, (uint32_t)getppid(), (uint32_t)getpid());
+		reach(&r, (uint32_t)getppid(), (uint32_t)getpid());
 		sh_reach_end(moves, &r);
 		/* From here on a system call other than the last one ends the process. */
 		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
 			_exit(1);
-		sh_reach_begin(moves, &r, 1, 2);
+		reach(&r, 1, 2);
 		sh_reach_end(moves, &r);
 		syscall(SYS_exit, 0);
 	}
@@ -284,6 +413,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_living_reaching, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_mover, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_early, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_everywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_system_call, setup, teardown),

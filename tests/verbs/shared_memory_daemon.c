@@ -2,7 +2,7 @@
 /*
  * Description: a program that closes descriptors which it did not open, softhca's connection among
  * them, loses nothing of its registered memory. What the device writes after a fork or beside a new
- * thread is what the program reads, and calls on mappings mean what they say: also where no other
+ * thread is what the program reads, and calls on mappings mean what they say: also while memory is being registered, and where no other
  * connection can be made, because no descriptor is left or the root directory is another.
  * Quick: half
  */
@@ -10,11 +10,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -180,6 +183,89 @@ static void below_another_root(int arg)
 	CHECK_EQ(rmdir(dir), 0);
 }
 
+/* ---- the connection goes while a registration is under way ---- */
+
+enum { PARENT = 1, MUCH, COPIES, NOW, LONG = 100, COPIED = 8 << 20 };
+
+/* Copies from the parent for as long as it is not stopped. An exchange of the parent's pages waits for it. */
+static void reads_much(int arg)
+{
+	uint8_t *to = malloc(COPIED);
+	struct iovec local[LONG], remote[LONG];
+
+	(void)arg;
+	CHECK(to);
+	await(MUCH, 1);
+	for (int i = 0; i < LONG; i++) {
+		local[i] = (struct iovec){to, COPIED};
+		remote[i] = (struct iovec){(void *)(uintptr_t)board->word[MUCH], COPIED};
+	}
+	for (uint64_t n = 1;; n++) {
+		post(COPIES, n);
+		CHECK(process_vm_readv((pid_t)board->word[PARENT], local, LONG, remote, LONG, 0) >
+		      0);
+	}
+}
+
+/* A process with the same descriptors, of which softhca knows nothing. */
+static pid_t closes_later(rlim_t most)
+{
+	const struct rlimit none = {0, most};
+	long pid = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+
+	CHECK(pid >= 0);
+	if (pid)
+		return (pid_t)pid;
+	await(NOW, 1);
+	sleep_ms(30);
+	CHECK_EQ(syscall(SYS_prlimit64, (pid_t)board->word[PARENT], RLIMIT_NOFILE, &none, NULL), 0);
+	close_sockets();
+	syscall(SYS_exit_group, 0);
+	return 0;
+}
+
+/*
+ * The exchange of pages fails, which the daemon cannot be told. Then the registration fails as well, or
+ * the device uses the program's pages.
+ */
+static void lost_meanwhile(int arg)
+{
+	pid_t reader = spawn(reads_much, 0), closes;
+	uint8_t *much = malloc(COPIED);
+	struct rlimit was;
+	siginfo_t info;
+
+	(void)arg;
+	CHECK(much);
+	memset(much, 1, COPIED);
+	(void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	up();
+	mem = pages(8);
+	fill(mem, SIZE, 1);
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &was), 0);
+	board->word[PARENT] = (uint64_t)getpid();
+	closes = closes_later(was.rlim_max);
+	post(MUCH, (uintptr_t)much);
+	await(COPIES, 2);
+	CHECK_EQ(kill(reader, SIGSTOP), 0);
+	CHECK_EQ(waitid(P_PID, (id_t)reader, &info, WSTOPPED), 0);
+	post(NOW, 1);
+	mr = ibv_reg_mr(s.pd, mem, SIZE, ACCESS);
+	CHECK(mr || errno == EIO);
+	CHECK_EQ(waitpid(closes, NULL, 0), closes);
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &was), 0);
+	printf("# %s\n", mr ? "registered" : "not registered");
+	fflush(stdout);
+	if (mr)
+		through(mr, mem, SIZE, 2);
+	CHECK_EQ(kill(reader, SIGKILL), 0);
+	join_killed(reader, SIGKILL);
+	mr = reg(mem, SIZE);
+	through(mr, mem, SIZE, 4);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, SIZE, 5), -1);
+}
+
 int main(void)
 {
 	static const char *const name[] = {"fork", "thread", "mremap", "MADV_DONTNEED"};
@@ -190,6 +276,9 @@ int main(void)
 		fflush(stdout);
 		join(spawn(closed, i));
 	}
+	printf("# meanwhile\n");
+	fflush(stdout);
+	join(spawn(lost_meanwhile, 0));
 	printf("# another root\n");
 	fflush(stdout);
 	join(spawn(below_another_root, 0));

@@ -356,6 +356,12 @@ struct sh_counters {
  * below 2^22. Bits 54 to 63 of a thread that reaches are from its life (life.h), so that the thread
  * which ends that life takes away no word of the next one.
  *
+ * A process exchanges its pages in pieces. Without SH_MOVES_MARK, a word of moving[] holds off every
+ * thread that would reach into the process; the word may be taken away, and then its owner begins
+ * anew. With the mark, the piece of the same index is being exchanged, and only what lies there is
+ * held off. With the mark, a word of reaching[] holds off nothing: its thread waits, and wants to be
+ * let through before the next piece.
+ *
  * Threads that are stopped while they reach keep their words. So there are as many as all threads
  * together can take, of which the first SH_MOVES + more are in use (sh_reaches() in life.h). That
  * number only grows.
@@ -365,8 +371,12 @@ struct sh_counters {
 struct sh_moves {
 #define SH_MOVES_NUMBER 0x3fffff
 #define SH_MOVES_LIFE	22
+#define SH_MOVES_MARK	(UINT64_C(1) << 31)
 	uint64_t moving[SH_MOVES];
 	uint64_t reaching[SH_REACHES];
+	struct sh_piece {
+		uint64_t from, to; /* addresses in the process */
+	} piece[SH_MOVES];
 	uint32_t more;
 	uint32_t reserved;
 };

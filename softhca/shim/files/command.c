@@ -141,8 +141,15 @@ static int place_fds(const struct sh_command_reply *reply, const int *fds, unsig
 	return 0;
 }
 
-static void map_pages(const struct shim_ctx *ctx, const struct sh_command_reply *reply)
+/*
+ * 0, or -EIO: the device would use other pages than the program does, because the daemon lives and
+ * cannot be told which those are. What the command has made remains until the context ends, but the
+ * program does not have it.
+ */
+static int map_pages(const struct shim_ctx *ctx, const struct sh_command_reply *reply)
 {
+	int err = 0;
+
 	for (unsigned int i = 0; i < reply->nactions && i < SH_MAX_ACTIONS; i++) {
 		const struct sh_action *action = &reply->action[i];
 		struct sh_map_failed failed = {
@@ -154,8 +161,8 @@ static void map_pages(const struct shim_ctx *ctx, const struct sh_command_reply 
 		struct sh_status status;
 
 		if (action->kind == SH_ACTION_SHARE) {
-			if (shim_share(action))
-				shim_changed(SH_CHANGED_GONE, action->uaddr, action->len);
+			if (shim_share(action) == -ENOTCONN)
+				err = -EIO;
 			continue;
 		}
 		if (action->kind == SH_ACTION_GIVE_BACK) {
@@ -163,9 +170,15 @@ static void map_pages(const struct shim_ctx *ctx, const struct sh_command_reply 
 			continue;
 		}
 		shim_share_queue(action);
-		if (shim_map_action(action))
-			shim_request(&failed, sizeof(failed), &status, sizeof(status), NULL, NULL);
+		if (shim_map_action(action)) {
+			shim_control_again();
+			if (shim_request(&failed, sizeof(failed), &status, sizeof(status), NULL,
+					 NULL) &&
+			    !shim_control_gone())
+				err = -EIO;
+		}
 	}
+	return err;
 }
 
 static void note_object(struct shim_ctx *ctx, const struct sh_command_reply *reply)
@@ -223,7 +236,11 @@ static int carry_out(void *arg)
 		shim_control_put();
 		return err;
 	}
-	map_pages(j->ctx, &j->reply);
+	err = map_pages(j->ctx, &j->reply);
+	if (err) {
+		shim_control_put();
+		return err;
+	}
 	note_object(j->ctx, &j->reply);
 	if (shim.trap ? !j->ctx->wrapped : !j->ctx->kicked)
 		shim_kick_try(j->ctx);

@@ -185,6 +185,11 @@ void shim_share_split(uint64_t addr, uint64_t len)
 		split(regions.at[i].uaddr, regions.at[i].len);
 }
 
+static void add_region(uint64_t len)
+{
+	ranges_insert(&regions, (struct range){moved.uaddr, len, moved.shm_off});
+}
+
 static int map_region(void)
 {
 	int err = shim_map_action(&moved);
@@ -192,37 +197,97 @@ static int map_region(void)
 	if (err)
 		return err;
 	split(moved.uaddr, moved.len);
-	ranges_insert(&regions, (struct range){moved.uaddr, moved.len, moved.shm_off});
+	add_region(moved.len);
 	return 0;
 }
 
+/*
+ * A copy of so much takes a millisecond or a few, for which peers wait. At multiples of it, because
+ * the kernel would have to take huge pages apart elsewhere.
+ */
+#define PIECE (UINT64_C(4) << 20)
+
+static uint64_t piece_end(uint64_t at, uint64_t end)
+{
+	uint64_t next = (at | (PIECE - 1)) + 1;
+
+	return next < end ? next : end;
+}
+
+static int share_piece(const struct sh_action *piece)
+{
+	int err = still_piece(piece->uaddr, piece->uaddr + piece->len);
+
+	if (!err)
+		err = shim_copy_pages(piece->shm_off, piece->uaddr, piece->len);
+	return err ? err : shim_map_action(piece);
+}
+
+static struct range leaving;
+static int privatize_all(struct mapping m);
+
+/*
+ * Puts back what has moved, len bytes, of a region that cannot move as a whole. Returns 0, or len if
+ * some of it stays: then all of that stays the region's, whatever is mapped there.
+ */
+static uint64_t take_back(uint64_t len)
+{
+	struct mapping m = {.start = moved.uaddr,
+			    .end = moved.uaddr + len,
+			    .off = moved.shm_off,
+			    .perms = "rw-s"};
+
+	leaving = (struct range){moved.uaddr, len, moved.shm_off};
+	return len && privatize_all(m) ? len : 0;
+}
+
+static uint64_t kept; /* by the region, from its beginning */
+
 static int share(void *arg)
 {
-	int err = shim_copy_pages(moved.shm_off, moved.uaddr, moved.len);
+	uint64_t end = moved.uaddr + moved.len, at = moved.uaddr, next;
+	int err = 0;
 
 	(void)arg;
-	return err ? err : map_region();
+	while (!err && at < end) {
+		next = piece_end(at, end);
+		err = share_piece(
+			&(struct sh_action){.uaddr = at,
+					    .len = next - at,
+					    .shm_off = moved.shm_off + (at - moved.uaddr)});
+		if (!err)
+			at = next;
+	}
+	kept = err ? take_back(at - moved.uaddr) : moved.len;
+	if (kept && (!err || shim_is_shared(moved.uaddr)))
+		split(moved.uaddr, kept);
+	if (kept)
+		add_region(kept);
+	return err;
 }
 
 int shim_share(const struct sh_action *a)
 {
 	int err;
 
+	kept = 0;
 	err = sh_memory_extend(&shim_dev, a->shm_off, a->len);
-	if (err)
-		return err;
 	/* Whatever is left here of regions that the C library unmapped unseen has ended. */
-	if (!shim_share_forget(a->uaddr, a->len) || !ranges_room(&regions) ||
-	    !marks_learn(a->uaddr, a->uaddr + a->len))
-		return -ENOMEM;
-	moved = *a;
-	err = still_run(share, NULL);
-	if (err == -EBUSY && own_has(moved.uaddr, moved.len) && !own_blind())
-		err = fresh_run(moved.uaddr, moved.len, map_region);
-	return err;
+	if (!err && (!shim_share_forget(a->uaddr, a->len) || !ranges_room(&regions) ||
+		     !marks_learn(a->uaddr, a->uaddr + a->len)))
+		err = -ENOMEM;
+	if (!err) {
+		moved = *a;
+		err = still_run(share, NULL);
+		if (err == -EBUSY && !kept && own_has(moved.uaddr, moved.len) && !own_blind())
+			err = fresh_run(moved.uaddr, moved.len, map_region);
+	}
+	if (!err)
+		return 0;
+	/* The device reaches all of it by its addresses then. */
+	shim_control_again();
+	return shim_changed(SH_CHANGED_GONE, a->uaddr + kept, a->len - kept);
 }
-
-static struct range leaving;
 
 static void protect(const struct mapping *m)
 {
@@ -258,6 +323,22 @@ static int privatize(const struct mapping *m)
 	return 0;
 }
 
+/* The same, piece by piece. */
+static int privatize_all(struct mapping m)
+{
+	uint64_t end = m.end;
+	int err = 0;
+
+	for (; !err && m.start < end; m.start = m.end) {
+		m.end = piece_end(m.start, end);
+		err = still_piece(m.start, m.end);
+		if (!err)
+			err = privatize(&m);
+		m.off += m.end - m.start;
+	}
+	return err;
+}
+
 static int give_back_blindly(void)
 {
 	uint64_t end = leaving.uaddr + leaving.len;
@@ -273,7 +354,7 @@ static int give_back_blindly(void)
 			;
 		m.end = next;
 		if (shared)
-			err = privatize(&m);
+			err = privatize_all(m);
 	}
 	return err;
 }
@@ -298,7 +379,7 @@ static int give_back(void *arg)
 		if (m.end > leaving.uaddr + leaving.len)
 			m.end = leaving.uaddr + leaving.len;
 		if (m.off == leaving.shm + (m.start - leaving.uaddr))
-			err = privatize(&m);
+			err = privatize_all(m);
 	}
 	maps_close(&maps);
 	return err;

@@ -14,6 +14,10 @@ struct sh_action;
 struct sh_pin_result;
 
 void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin);
+/*
+ * If it cannot exchange the pages, it tells the daemon which are not the region's. Returns 0, or what
+ * shim_changed() returns: after -ENOTCONN the device would write where the program does not look.
+ */
 int shim_share(const struct sh_action *action);
 void shim_give_back(const struct sh_action *action);
 /*

@@ -119,7 +119,7 @@ static ssize_t reach(vm_call *real, pid_t pid, const struct iovec *local, unsign
 		return real(pid, local, nlocal, remote, nremote, flags);
 	/* A handler that jumped away would leave this thread announced for as long as it lives. */
 	shim_handlers_wait();
-	sh_reach_by_program(&shim_dev.inst->moves, &r, (uint32_t)pid);
+	sh_reach_by_program(&shim_dev.inst->moves, &r, (uint32_t)pid, remote, nremote);
 	ret = real(pid, local, nlocal, remote, nremote, flags);
 	err = errno;
 	sh_reach_end(&shim_dev.inst->moves, &r);
@@ -198,18 +198,27 @@ static struct {
 	void *arg;
 } job;
 
+static int word; /* of the piece that is being exchanged; negative: there is none */
+
+int still_piece(uint64_t start, uint64_t end)
+{
+	struct sh_moves *moves = &shim_dev.inst->moves;
+
+	word = word < 0 ? sh_move_begin(moves, start, end) : sh_move_next(moves, word, start, end);
+	return word < 0 ? word : 0;
+}
+
 static int run_still(void *arg)
 {
-	int word, err;
+	int err;
 
 	(void)arg;
 	if (!still_alone())
 		return -EBUSY;
-	word = sh_move_begin(&shim_dev.inst->moves);
-	if (word < 0)
-		return word;
+	word = -1;
 	err = job.fn(job.arg);
-	sh_move_end(&shim_dev.inst->moves, word);
+	if (word >= 0)
+		sh_move_end(&shim_dev.inst->moves, word);
 	return err;
 }
 

@@ -16,12 +16,19 @@
 bool still_alone(void);
 
 /*
- * Runs fn(arg) while only this thread can store to memory of the process: every signal is blocked,
- * processes of the instance wait with process_vm_writev(), and fn runs on a stack of the shim's, so
- * that the caller's can be exchanged, too. Returns what fn returns. -EBUSY: the process is not
- * still, and fn was not called. The control connection is held.
+ * Runs fn(arg) while only this thread of the process can store to its memory: every signal is
+ * blocked, and fn runs on a stack of the shim's, so that the caller's can be exchanged, too. Returns
+ * what fn returns. -EBUSY: the process is not still, and fn was not called. The control connection
+ * is held.
  */
 int still_run(int (*fn)(void *), void *arg);
+/*
+ * For fn, before it exchanges these pages: from now on processes of the instance wait with
+ * process_vm_writev() there, until the next piece or the end of fn. Those that wait have their turn
+ * between two pieces, so a piece should take no more than milliseconds. -EBUSY: another process
+ * copies from or to this one for long, and the piece is to stay as it is.
+ */
+int still_piece(uint64_t start, uint64_t end);
 
 /*
  * The same, but without regard to other threads and processes: signals are blocked, and the stack
