@@ -46,6 +46,7 @@ foreign_check() {
 	# The device's tests are not these libraries'.
 	# shellcheck disable=SC2016 # make expands it
 	unit='$(libibverbs_tests) $(examples_tests)'
+	# shellcheck disable=SC2034 # check() reads it
 	TEST_CFLAGS="-g1 -O0 -Werror"
 	check "$1/libmlx4" EMULATOR="$emulator"
 	check "$1/librdmacm" EMULATOR="$emulator"

@@ -86,9 +86,9 @@ make_it() {
 }
 : >"$log"
 if [ ! -f "$dir/config.status" ]; then
-	"$top_srcdir/scripts/answers" "$top_builddir" >"$dir/config.cache" &&
-		(cd "$dir" && "$top_srcdir/configure" --config-cache --disable-shared CC=clang CFLAGS="$flags" \
-			LDFLAGS="-fsanitize=address,undefined") >>"$log" 2>&1 || { tail -n 40 "$log" >&2; fail "configure failed; the log is $log"; }
+	"$top_srcdir/scripts/answers" "$top_builddir" >"$dir/config.cache" || exit 1
+	(cd "$dir" && "$top_srcdir/configure" --config-cache --disable-shared CC=clang CFLAGS="$flags" \
+		LDFLAGS="-fsanitize=address,undefined") >>"$log" 2>&1 || { tail -n 40 "$log" >&2; fail "configure failed; the log is $log"; }
 	rm -f "$dir/config.cache"
 fi
 # Only what targets are made of. The daemon's room is the last of them: softhca/Makefile.am names before it what it needs.
