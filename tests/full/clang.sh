@@ -10,8 +10,8 @@ export TIER=quick
 dir=$top_builddir/full-clang
 rm -rf "$dir"
 ok "everything compiles with clang, warnings being errors" \
-	"$top_srcdir/scripts/build" "$dir" --disable-static CC=clang CFLAGS="-g -O2 -Werror"
+	"$top_srcdir/scripts/build" "$dir" --disable-static CC=clang CFLAGS="-g1 -O2 -Werror"
 for tests in libmlx4 tests/unit; do
-	TEST_CFLAGS="-g -O0 -Werror" check "$dir/$tests"
+	TEST_CFLAGS="-g1 -O0 -Werror" check "$dir/$tests"
 done
 finish

@@ -33,11 +33,11 @@ foreign_skip() {
 	exit 77
 }
 
-# foreign_build DIRECTORY CONFIGURE-ARGUMENT...
+# foreign_build DIRECTORY CONFIGURE-ARGUMENT.... FOREIGN_ANSWERS names an earlier one for the same machine.
 foreign_build() {
 	build=$1
 	shift
-	"$top_srcdir/scripts/build" "$build" --disable-static --host="$triplet" --prefix=/usr CC="$compiler" CFLAGS="-g -O2 -Werror" \
+	ANSWERS=${FOREIGN_ANSWERS:-} "$top_srcdir/scripts/build" "$build" --disable-static --host="$triplet" --prefix=/usr CC="$compiler" CFLAGS="-g1 -O2 -Werror" \
 		LDFLAGS="-L$libraries" "$@"
 }
 
@@ -46,6 +46,8 @@ foreign_check() {
 	# The device's tests are not these libraries'.
 	# shellcheck disable=SC2016 # make expands it
 	unit='$(libibverbs_tests) $(examples_tests)'
+	# shellcheck disable=SC2034 # check() reads it
+	TEST_CFLAGS="-g1 -O0 -Werror"
 	check "$1/libmlx4" EMULATOR="$emulator"
 	check "$1/librdmacm" EMULATOR="$emulator"
 	check "$1/tests/unit" EMULATOR="$emulator" check_PROGRAMS="$unit" check_LTLIBRARIES= TESTS="$unit"

@@ -9,15 +9,14 @@ export TIER=quick
 
 dir=$top_builddir/full-i386
 foreign i386
-rm -rf "$dir"
 
 softhca_is_left_out() {
-	grep 'softhca: left out, since it knows the processors x86-64 and arm64' "$dir/build.out" &&
+	grep 'softhca: left out, since it knows the processors x86-64 and arm64' "$dir/config.log" &&
 		[ ! -e "$dir/softhca/cli/softhca" ]
 }
 
 softhca_is_refused() {
-	! foreign_build "$dir/refused" --enable-softhca &&
+	! FOREIGN_ANSWERS=$dir foreign_build "$dir/refused" --enable-softhca &&
 		grep 'softhca cannot be built: it knows the processors' "$dir/refused/build.out"
 }
 

@@ -14,6 +14,9 @@ if [ -n "${FULL_JOBS:-}" ]; then
 	export MAKEFLAGS="-j2 --jobserver-auth=$FULL_JOBS" MAKE_JOBS=
 fi
 
+# What configure has found on this machine for the build of these tests holds for other compilers and flags, too.
+export ANSWERS="$top_builddir"
+
 # ok DESCRIPTION COMMAND...: one test. Its output is shown as comments.
 ok() {
 	number=$((number + 1))

@@ -9,7 +9,7 @@ dir=$top_builddir/full-lto
 rm -rf "$dir"
 
 compile() {
-	"$top_srcdir/scripts/build" "$dir" --disable-static --disable-softhca CFLAGS="-g -O2 -flto=1 -Werror" || return
+	"$top_srcdir/scripts/build" "$dir" --disable-static --disable-softhca CFLAGS="-O2 -flto=1 -Werror" || return
 	# Or the compiler has not understood the flag.
 	grep -q -- -flto "$dir/config.log"
 }

@@ -16,7 +16,7 @@ seconds=${FUZZ_SECONDS:-60}
 source=$top_srcdir/tests/fuzz
 dir=$top_builddir/fuzz
 bin=$dir/tests/fuzz
-flags="-g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
+flags="-g1 -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
 
 fail() {
 	echo "fuzz: $1" >&2
@@ -74,17 +74,22 @@ libclang-rt-$(clang -dumpversion | cut -d . -f 1)-dev and g++; scripts/install-p
 fi
 
 log=$dir/build.out
+# As scripts/build does: a shell, a compiler in place of libtool, and what the build tree's configure has found on this machine.
+libtool="LIBTOOL=\$(SHELL) $top_srcdir/scripts/compile --archives \$(top_builddir)/libtool"
+[ -n "${CONFIG_SHELL:-}" ] || ! [ -x /bin/dash ] || export CONFIG_SHELL=/bin/dash
 make_it() {
 	# shellcheck disable=SC2086 # none, where the jobs are shared
-	make -C "$dir/$1" ${MAKE_JOBS--j$(nproc)} "$2" ${3:+"$3"} >>"$log" 2>&1 || {
+	make -C "$dir/$1" ${MAKE_JOBS--j$(nproc)} "$libtool" "$2" ${3:+"$3"} >>"$log" 2>&1 || {
 		tail -n 40 "$log" >&2
 		fail "$1 does not build; the whole log is $log"
 	}
 }
 : >"$log"
 if [ ! -f "$dir/config.status" ]; then
-	(cd "$dir" && "$top_srcdir/configure" --disable-shared CC=clang CFLAGS="$flags" \
+	"$top_srcdir/scripts/answers" "$top_builddir" >"$dir/config.cache" || exit 1
+	(cd "$dir" && "$top_srcdir/configure" --config-cache --disable-shared CC=clang CFLAGS="$flags" \
 		LDFLAGS="-fsanitize=address,undefined") >>"$log" 2>&1 || { tail -n 40 "$log" >&2; fail "configure failed; the log is $log"; }
+	rm -f "$dir/config.cache"
 fi
 # Only what targets are made of. The daemon's room is the last of them: softhca/Makefile.am names before it what it needs.
 rooms=$(sed -n 's/^SUBDIRS = \(.*kernel\).*/\1/p' "$top_srcdir/softhca/Makefile.am")

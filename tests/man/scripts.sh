@@ -322,10 +322,44 @@ objects() {
 	# shellcheck disable=SC2086 # words: $CC
 	(cd "$tmp/objects/ours" && "$top_srcdir/scripts/compile" "$top_builddir/libtool" --silent --tag=CC --mode=link $CC -shared -o libone.la -rpath /nowhere \
 		part/one.lo && nm -D .libs/libone.so | grep ' T one$') || return 1
+	cp "$tmp/objects/one.c" "$tmp/objects/kept"
 	echo wrong >"$tmp/objects/one.c"
 	status 1 compiled ours "$top_srcdir/scripts/compile" "$top_builddir/libtool"
+	ended=$?
+	mv "$tmp/objects/kept" "$tmp/objects/one.c"
+	return "$ended"
 }
 ok "scripts/compile makes the objects that libtool makes" objects
+archived() {
+	mkdir -p "$tmp"/objects/{a-theirs,a-ours}/part && sed 's/^build_libtool_libs=.*/build_libtool_libs=no/; s/^build_old_libs=.*/build_old_libs=yes/' \
+		"$top_builddir/libtool" >"$tmp/objects/libtool" && chmod +x "$tmp/objects/libtool" || return 1
+	compiled a-theirs "$tmp/objects/libtool" && compiled a-ours "$top_srcdir/scripts/compile" --archives "$tmp/objects/libtool" &&
+		cmp "$tmp"/objects/{a-theirs,a-ours}/part/one.o && [ ! -e "$tmp/objects/a-ours/part/.libs/one.o" ] || return 1
+	# shellcheck disable=SC2086 # words: $CC
+	(cd "$tmp/objects/a-ours" && "$top_srcdir/scripts/compile" --archives "$tmp/objects/libtool" --silent --tag=CC --mode=link $CC -o libone.la part/one.lo &&
+		nm .libs/libone.a | grep ' T one$')
+}
+ok "and with --archives those of archives" archived
+started() {
+	cd "$tmp/objects/ours" || return 1
+	printf '#include <stdio.h>\nconst char *one(void);\nint main(int argc, char **argv) { return puts(argc > 1 ? argv[1] : one()) < 0; }\n' >said.c
+	# shellcheck disable=SC2086 # words: $CC
+	$CC -c said.c && "$top_srcdir/scripts/compile" "$top_builddir/libtool" --silent --tag=CC --mode=link $CC -o said said.o libone.la || return 1
+	# libtool's own script needs sed and others.
+	[ "$(PATH=/nowhere ./said)" = "a b" ] && [ "$(PATH=/nowhere LD_LIBRARY_PATH=/other ./said "c  d")" = "c  d" ] || return 1
+	# What libtool does with the script it does as before.
+	[ "$("$top_builddir/libtool" --silent --mode=execute ./said)" = "a b" ] && mkdir to && "$top_builddir/libtool" --silent --mode=install cp said "$PWD/to/said" &&
+		cmp .libs/said to/said
+}
+ok "a program that it links starts in the build tree by no other process" started
+# What a configure has found is taken by another one, but what is named to that comes first, and nothing of the compiler.
+answers() {
+	"$top_srcdir/scripts/answers" "$top_builddir" >"$tmp/answers" && ! grep 'ac_cv_env\|compiler\|_cc_\|_CC=' "$tmp/answers" &&
+		[ "$(ac_cv_func_statx=no sh -c '. "$1"; echo "$ac_cv_func_statx $ac_cv_func_secure_getenv"' x "$tmp/answers")" = "no yes" ] &&
+		"$top_srcdir/scripts/answers" --all "$top_builddir" >"$tmp/answers" && ! grep ac_cv_env "$tmp/answers" && grep -q ac_cv_c_compiler_gnu "$tmp/answers" &&
+		sh -eu -c '. "$1"' x "$tmp/answers" && status 2 "$top_srcdir/scripts/answers"
+}
+ok "scripts/answers says what configure found on this machine" answers
 
 # Each step writes half of what it makes, is interrupted there if STOP names it, and then writes the other half.
 again=$tmp/again

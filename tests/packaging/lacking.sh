@@ -11,7 +11,9 @@ refuses() {
 	shift
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	if (cd "$dir" && "$top_srcdir/configure" "$@") >"$dir/out" 2>&1; then
+	# What this machine has the build's configure knows, and what the arguments say comes first.
+	"$top_srcdir/scripts/answers" --all "$top_builddir" >"$dir/config.cache" || return 1
+	if (cd "$dir" && "$top_srcdir/configure" --config-cache "$@") >"$dir/out" 2>&1; then
 		echo "configure has not failed"
 		return 1
 	fi

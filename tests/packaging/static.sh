@@ -10,10 +10,13 @@ prefix=$work/prefix
 # What a static program must do without goes afterwards.
 built() {
 	# shellcheck disable=SC2086 # words: $jobs
-	mkdir -p "$work/build" && cd "$work/build" && "$top_srcdir/configure" --prefix="$prefix" --disable-softhca CFLAGS="-g -O2 -Werror" &&
-	for package in libibverbs libmlx4 librdmacm; do
+	mkdir -p "$work/build" && cd "$work/build" && "$top_srcdir/scripts/answers" "$top_builddir" >config.cache &&
+	"$top_srcdir/configure" --config-cache --prefix="$prefix" --disable-softhca CFLAGS="-O2 -Werror" &&
+	for package in libibverbs libmlx4; do
 		"$MAKE" $jobs -C $package install || return 1
 	done &&
+	# Its tools need no archive.
+	"$MAKE" $jobs -C librdmacm install-libLTLIBRARIES &&
 	rm -f "$prefix"/lib/lib*.so* "$prefix"/lib/*.la
 }
 

@@ -21,7 +21,7 @@ for signal in TERM INT HUP USR1 USR2 QUIT ALRM; do
 	# A background job ignores INT and QUIT, and so do its children, perhaps also these tests:
 	# this resets them.
 	ok "$signal reaches the command" env --default-signal -i PATH="$PATH" HOME=/ \
-		bash -c "$(declare -f forwarded until_true); catcher='$catcher'; set -m; SOFTHCA=$SOFTHCA; tmp=$tmp
+		bash -c "$(declare -f forwarded pause until_true); catcher='$catcher'; set -m; SOFTHCA=$SOFTHCA; tmp=$tmp
 		export SOFTHCA_DIR=$SOFTHCA_DIR; forwarded $signal"
 done
 

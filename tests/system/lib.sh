@@ -133,6 +133,13 @@ ucx_settings=()
 locks 81920 || ucx_settings=(UCX_{RNDV,ZCOPY}_THRESH=inf
 	UCX_{RC,UD}_VERBS_{SEG_SIZE=2048,ALLOC=mmap,{RX,TX}_BUFS_GROW=64,RX_QUEUE_LEN=128})
 
+# pause SECONDS: without a process, which would cost more than it waits: nothing ever comes from that FIFO. Another user may not open it.
+mkfifo "$tmp/never" || exit 1
+pause() {
+	read -rt "$1" 2>/dev/null <>"$tmp/never"
+	[ $? -gt 128 ] || sleep "$1"
+}
+
 # Repeats a command until it succeeds, for a minute at most, however long one call takes. A try costs processes, so what lasts is
 # looked at less often.
 until_true() {
@@ -140,7 +147,7 @@ until_true() {
 	until "$@"; do
 		[ "$SECONDS" -lt "$end" ] || { echo "not true within a minute: $*"; return 1; }
 		tries=$((tries + 1))
-		if [ "$tries" -lt 10 ]; then sleep 0.01; else sleep 0.1; fi
+		if [ "$tries" -lt 10 ]; then pause 0.01; else pause 0.1; fi
 	done
 }
 
@@ -304,4 +311,4 @@ within() {
 	"$SOFTHCA" run $options -- bash -c 'set -u; "$@"' within "$@"
 }
 export SOFTHCA TOOLS OURS PROGRAMS CC srcdir tmp ports
-export -f until_true gone tcp listening take_port both_good pair pingpong xsrq
+export -f pause until_true gone tcp listening take_port both_good pair pingpong xsrq

@@ -316,7 +316,7 @@ static void *forks(void *arg)
 	sigset_t before, after;
 
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
-	for (int i = 0; i < FORKS_OF; i++)
+	for (int i = 0, n = each_time(FORKS_OF); i < n; i++)
 		child_is_well(sees_them);
 	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &after), 0);
 	for (int sig = 1; sig < NSIG; sig++)

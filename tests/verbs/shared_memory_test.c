@@ -140,6 +140,13 @@ int rounds(int n)
 	return full_tier() ? n : n / 4;
 }
 
+static int times_run = 1;
+
+int each_time(int n)
+{
+	return times_run > 1 ? n / 4 : n;
+}
+
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 {
 	const char *times = getenv("REPEAT");
@@ -147,6 +154,7 @@ void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 
 	if (!named(argc, argv, name))
 		return;
+	times_run = n;
 	printf("# %s, %d times\n", name, n);
 	fflush(stdout);
 	for (int i = 0; i < n; i++) {

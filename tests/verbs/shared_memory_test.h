@@ -46,6 +46,8 @@ void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status stat
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg));
 /* How often to do what may meet something else: so often in the full tier, in the quick one a quarter. */
 int rounds(int n);
+/* How often to do the same in a scenario: so often if it runs once, a quarter of that each time if it is repeated. */
+int each_time(int n);
 /* Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none. */
 void attributes_of(const void *addr, char *out, size_t len);
 /* Can faults of a thread be held up, in system calls, too? Without that, threads keep memory private. */
