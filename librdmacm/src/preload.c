@@ -397,7 +397,8 @@ PUBLIC ssize_t sendfile64(int out_fd, int in_fd, off64_t *offset, size_t count)
 
 /* ---- Waiting ---- */
 
-static bool has_rsocket(const struct pollfd *fds, nfds_t nfds)
+/* fds is not const: gcc 12 at -O0 takes what poll() gets for uninitialized, and would warn. */
+static bool has_rsocket(struct pollfd *fds, nfds_t nfds)
 {
 	nfds_t i;
 
