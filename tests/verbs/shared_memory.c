@@ -2,11 +2,13 @@
 /*
  * Description: registered memory that has become device memory is still its process's own: it keeps its contents there and
  * back, its neighbours in the page too, while other threads, system calls and the device write to it, and when its context
- * is closed; and what must not be shared is not, and counted.
+ * is closed; and what must not be shared is not, and counted, also where a library has put itself before the shim's calls
+ * on mappings. Those are shared_memory_mappings.c's.
  *
  * Seconds: 600
  * Quick: half
  */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -271,12 +273,27 @@ static void first_touches(void)
 
 static pthread_barrier_t steps;
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
 static void *two_steps(void *arg)
 {
 	(void)arg;
 	pthread_barrier_wait(&steps);
 	pthread_barrier_wait(&steps);
 	return NULL;
+}
+
+/* Can faults of a thread be held up, in system calls, too? */
+static bool privileged(void)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 /*
@@ -519,6 +536,67 @@ static void closing(void)
 	CHECK_EQ(hca_counter("shared_pages_used"), used);
 }
 
+#ifdef __x86_64__
+static int unmap_unseen(void *addr, size_t len)
+{
+	return (int)syscall(SYS_munmap, addr, len);
+}
+
+/* What UCX and Open MPI do to watch mappings: a jump over the first instructions of munmap(). */
+static void take_over(char *entry, int (*to)(void *, size_t))
+{
+	static const unsigned char load[] = {0x49, 0xbb}, jump[] = {0x41, 0xff, 0xe3};
+	char *page = entry - (uintptr_t)entry % PAGE;
+
+	CHECK_EQ(mprotect(page, 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	memcpy(entry, load, 2); /* mov $to, %r11 */
+	memcpy(entry + 2, &to, 8);
+	memcpy(entry + 10, jump, 3); /* jmp *%r11 */
+	CHECK_EQ(mprotect(page, 2 * PAGE, PROT_READ | PROT_EXEC), 0);
+}
+
+/*
+ * Memory that was unmapped unseen may be the C library's by now, so nothing becomes shared beside
+ * threads any more. What is shared stays so, and threads can be created.
+ */
+static void taken_over(int arg)
+{
+	uint8_t *early, *pool, *late, *heap;
+	struct ibv_mr *early_mr, *late_mr, *heap_mr;
+	pthread_t t, another;
+
+	(void)arg;
+	up();
+	early = pages(16);
+	pool = pages(16);
+	late = pages(16);
+	CHECK(shares(early, 16 * PAGE, &early_mr));
+	pthread_barrier_init(&steps, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, two_steps, NULL), 0);
+	pthread_barrier_wait(&steps);
+	take_over((char *)dlsym(RTLD_DEFAULT, "munmap"), unmap_unseen);
+	CHECK_EQ(munmap(pool, 16 * PAGE), 0);
+	/* As the C library would for its heap: nobody sees that either. */
+	heap = (uint8_t *)syscall(SYS_mmap, pool, 16 * PAGE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(heap == pool);
+	CHECK(!shares(heap, 16 * PAGE, &heap_mr));
+	CHECK(!shares(late, 16 * PAGE, &late_mr));
+	through(early_mr, early, 8 * PAGE, 131);
+	through(heap_mr, heap, 8 * PAGE, 132);
+	through(late_mr, late, 8 * PAGE, 133);
+	CHECK_EQ(pthread_create(&another, NULL, nothing, NULL), 0);
+	CHECK_EQ(pthread_join(another, NULL), 0);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(early_mr), 0);
+	CHECK_EQ(ibv_dereg_mr(heap_mr), 0);
+	CHECK_EQ(ibv_dereg_mr(late_mr), 0);
+	CHECK_EQ(differs(early, 8 * PAGE, 132), -1);
+	down();
+}
+#endif
+
 /* Each scenario has the time limit of a test: some take long on a busy machine. */
 static void (*const scenario[])(void) = {
 	what_is_shared, overlapping,   what_is_not, neighbours,	      sparse,
@@ -531,6 +609,11 @@ int main(void)
 	uint64_t used;
 
 	test_begin();
+#ifdef __x86_64__
+	/* The C library's functions are a sanitizer's there. */
+	if (!SANITIZED)
+		join(spawn(taken_over, 0));
+#endif
 	used = hca_counter("shared_pages_used");
 	up();
 	for (size_t i = 0; i < sizeof(scenario) / sizeof(scenario[0]); i++) {

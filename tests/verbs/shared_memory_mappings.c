@@ -385,8 +385,8 @@ static void unseen(void)
 	CHECK_EQ(write(fd, mem, 4 * PAGE), (long)(4 * PAGE));
 	CHECK(shares(mem, 8 * PAGE, &mr));
 	/* A file: advice about it does not affect the memory that was there. */
-	again = (void *)unseen_call(SYS_mmap, (long)mem, 4 * PAGE, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_FIXED, fd, 0);
+	again = (void *)syscall(SYS_mmap, mem, 4 * PAGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_FIXED, fd, 0);
 	CHECK(again == mem);
 	CHECK_EQ(madvise(mem, 4 * PAGE, MADV_DONTNEED), 0);
 	CHECK_EQ(differs(mem, 8 * PAGE, 100), -1);
@@ -398,8 +398,8 @@ static void unseen(void)
 	mem = pages(8);
 	fill(mem, 8 * PAGE, 101);
 	CHECK(shares(mem, 8 * PAGE, &mr));
-	again = (void *)unseen_call(SYS_mmap, (long)mem, 8 * PAGE, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	again = (void *)syscall(SYS_mmap, mem, 8 * PAGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	CHECK(again == mem);
 	fill(mem, 4 * PAGE, 102);
 	CHECK(shares(mem, 4 * PAGE, &other));

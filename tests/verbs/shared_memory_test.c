@@ -2,7 +2,6 @@
 /* See shared_memory_test.h. */
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "shared_memory_test.h"
 
@@ -161,43 +160,4 @@ void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 		alarm(test_seconds());
 		join(spawn(fn, 0));
 	}
-}
-
-bool privileged(void)
-{
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-long unseen_call(long number, long a, long b, long c, long d, long e, long f)
-{
-#ifdef __x86_64__
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return result;
-#else
-	register long x8 __asm__("x8") = number;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-
-	__asm__ volatile("svc #0"
-			 : "+r"(x0)
-			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			 : "memory");
-	return x0;
-#endif
 }

@@ -50,10 +50,6 @@ int rounds(int n);
 int each_time(int n);
 /* Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none. */
 void attributes_of(const void *addr, char *out, size_t len);
-/* Can faults of a thread be held up, in system calls, too? Without that, threads keep memory private. */
-bool privileged(void);
-/* A system call that neither the C library nor softhca's preloaded library sees. -errno if it fails. */
-long unseen_call(long number, long a, long b, long c, long d, long e, long f);
 /* Limits descriptors to those that are open. Returns the limit before. */
 struct rlimit use_up_descriptors(void);
 /* Waits until at most this many pages are shared. */

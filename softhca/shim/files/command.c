@@ -18,7 +18,6 @@
 #include "events.h"
 #include "softhca/shim/doorbells/kick.h"
 #include "softhca/shim/memory/memory.h"
-#include "softhca/shim/memory/own.h"
 #include "softhca/shim/memory/share.h"
 #include "softhca/shim/stack.h"
 
@@ -253,7 +252,6 @@ long shim_command(struct shim_ctx *ctx, const void *buf, size_t len)
 	struct job j;
 	int err;
 
-	own_look();
 	j.ctx = ctx;
 	j.buf = buf;
 	j.len = len;

@@ -21,7 +21,6 @@
 #include "softhca/shim/files/context.h"
 #include "softhca/shim/interpose.h"
 #include "softhca/shim/signals/handlers.h"
-#include "by_number.h"
 #include "fork.h"
 #include "maps.h"
 #include "marks.h"
@@ -46,6 +45,13 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
+
+EXPORT int munmap(void *addr, size_t len);
+EXPORT int mprotect(void *addr, size_t len, int prot);
+EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int pkey);
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off);
+EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...);
 
 static size_t whole(size_t len)
 {
@@ -76,30 +82,30 @@ static void gone(void *addr, size_t len)
 	shim_changed(SH_CHANGED_GONE, (uintptr_t)addr, whole(len));
 }
 
-static int unmap(enum made made, void *addr, size_t len)
+static int unmap(void *addr, size_t len)
 {
 	int ret;
 
 	if (!begin(addr, len)) {
 		if (likely(!shim_may_queue((uintptr_t)addr, len)))
-			return end_munmap(made, addr, len);
+			return REAL(munmap)(addr, len);
 		/* A handler that jumped away would keep every later fork waiting. */
 		shim_handlers_wait();
 		shim_fork_hold_off();
-		ret = end_munmap(made, addr, len);
+		ret = REAL(munmap)(addr, len);
 		shim_fork_let();
 		shim_handlers_go_on();
 		return ret;
 	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
-	ret = end_munmap(made, addr, len);
+	ret = REAL(munmap)(addr, len);
 	if (!ret)
 		gone(addr, len);
 	shim_control_put();
 	return ret;
 }
 
-int shim_munmap(enum made made, void *addr, size_t len)
+EXPORT int munmap(void *addr, size_t len)
 {
 	int before = errno, ret;
 	bool had_marks;
@@ -108,13 +114,13 @@ int shim_munmap(enum made made, void *addr, size_t len)
 	own_unmapped((uintptr_t)addr, whole(len));
 	/* Before the call: another thread may get the place at once. */
 	had_marks = (uintptr_t)addr % SHIM_PAGE == 0 && marks_unmapped((uintptr_t)addr, len);
-	ret = unmap(made, addr, len);
+	ret = unmap(addr, len);
 	if (ret && had_marks)
 		marks_unsure();
 	return shim_kept(ret, before);
 }
 
-int shim_mprotect(enum made made, void *addr, size_t len, int prot)
+EXPORT int mprotect(void *addr, size_t len, int prot)
 {
 	int before = errno;
 
@@ -125,11 +131,11 @@ int shim_mprotect(enum made made, void *addr, size_t len, int prot)
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 		shim_control_put();
 	}
-	return shim_kept(end_mprotect(made, addr, len, prot), before);
+	return shim_kept(REAL(mprotect)(addr, len, prot), before);
 }
 
 /* The key would be lost when the pages are exchanged again. */
-int shim_pkey_mprotect(enum made made, void *addr, size_t len, int prot, int pkey)
+EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 {
 	int before = errno;
 
@@ -140,9 +146,6 @@ int shim_pkey_mprotect(enum made made, void *addr, size_t len, int prot, int pke
 			shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 		shim_control_put();
 	}
-	if (made == BY_NUMBER)
-		return shim_kept((int)syscall(SYS_pkey_mprotect, addr, len, (long)prot, (long)pkey),
-				 before);
 	return shim_kept(REAL(pkey_mprotect)(addr, len, prot, pkey), before);
 }
 
@@ -175,7 +178,7 @@ static void *kept_at(void *ret, int before)
 	return ret;
 }
 
-void *shim_mmap(enum made made, void *addr, size_t len, int prot, int flags, int fd, off_t off)
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	int before = errno;
 	void *ret;
@@ -188,7 +191,7 @@ void *shim_mmap(enum made made, void *addr, size_t len, int prot, int flags, int
 		own_unmapped((uintptr_t)addr, whole(len));
 	}
 	if (!(flags & MAP_FIXED) || !begin(addr, len)) {
-		ret = noted(end_mmap(made, addr, len, prot, flags, fd, off), len, flags, fd, off);
+		ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
 		if (ret != MAP_FAILED && plain(flags))
 			own_mapped((uintptr_t)ret, whole(len));
 		if (ret != MAP_FAILED)
@@ -196,7 +199,7 @@ void *shim_mmap(enum made made, void *addr, size_t len, int prot, int flags, int
 		return kept_at(ret, before);
 	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
-	ret = noted(end_mmap(made, addr, len, prot, flags, fd, off), len, flags, fd, off);
+	ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
 	if (ret != MAP_FAILED) {
 		gone(addr, len);
 		marks_mapped((uintptr_t)ret, len, flags & MAP_NORESERVE);
@@ -205,19 +208,23 @@ void *shim_mmap(enum made made, void *addr, size_t len, int prot, int flags, int
 	return kept_at(ret, before);
 }
 
+EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off)
+{
+	return mmap(addr, len, prot, flags, fd, off);
+}
+
 /*
  * Moves by copying, also to a place that the program wants. The old pages end, or are zeroes if the
  * mapping is to stay. If they cannot, they remain, and there is no copy.
  */
-static void *move(enum made made, void *old, size_t old_len, size_t len, int flags, void *where)
+static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 {
 	const int prot = PROT_READ | PROT_WRITE, kind = MAP_PRIVATE | MAP_ANONYMOUS;
 	bool stays = flags & MREMAP_DONTUNMAP;
 	uint64_t at;
 	int err;
-	void *ret = flags & MREMAP_FIXED
-			    ? shim_mmap(made, where, len, prot, kind | MAP_FIXED, -1, 0)
-			    : end_mmap(made, NULL, len, prot, kind, -1, 0);
+	void *ret = flags & MREMAP_FIXED ? mmap(where, len, prot, kind | MAP_FIXED, -1, 0)
+					 : REAL(mmap)(NULL, len, prot, kind, -1, 0);
 
 	if (ret == MAP_FAILED)
 		return ret;
@@ -226,13 +233,12 @@ static void *move(enum made made, void *old, size_t old_len, size_t len, int fla
 	err = marks_fresh(at, at + whole(len), prot);
 	if (!err)
 		err = sh_peek(ret, (uintptr_t)old, old_len < len ? old_len : len);
-	if (!err && (stays ? shim_madvise(made, old, old_len, MADV_DONTNEED)
-			   : shim_munmap(made, old, old_len)))
+	if (!err && (stays ? madvise(old, old_len, MADV_DONTNEED) : munmap(old, old_len)))
 		err = -errno;
 	if (err) {
 		own_unmapped(at, whole(len));
 		(void)marks_unmapped(at, len);
-		end_munmap(made, ret, len);
+		REAL(munmap)(ret, len);
 		errno = -err;
 		return MAP_FAILED;
 	}
@@ -269,8 +275,7 @@ static bool overlaps(const void *old, size_t old_len, const void *where, size_t 
 /*
  * Device memory that other threads use cannot be made private: does what can be done without that.
  */
-static void *remap_shared(enum made made, void *old, size_t old_len, size_t len, int flags,
-			  void *where)
+static void *remap_shared(void *old, size_t old_len, size_t len, int flags, void *where)
 {
 	if (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP) ||
 	    (flags && !(flags & MREMAP_MAYMOVE)) || (flags & MREMAP_DONTUNMAP && len != old_len) ||
@@ -285,11 +290,11 @@ static void *remap_shared(enum made made, void *old, size_t old_len, size_t len,
 		return MAP_FAILED;
 	}
 	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
-		return move(made, old, old_len, len, flags, where);
+		return move(old, old_len, len, flags, where);
 	if (whole(len) > whole(old_len))
-		return flags ? move(made, old, old_len, len, flags, NULL) : grow(old, old_len, len);
+		return flags ? move(old, old_len, len, flags, NULL) : grow(old, old_len, len);
 	if (whole(len) < whole(old_len) &&
-	    shim_munmap(made, (char *)old + whole(len), whole(old_len) - whole(len)))
+	    munmap((char *)old + whole(len), whole(old_len) - whole(len)))
 		return MAP_FAILED;
 	return old;
 }
@@ -299,7 +304,7 @@ static void moved(void *old, size_t old_len, void *to, size_t len, int flags)
 	marks_moved((uintptr_t)old, old_len, (uintptr_t)to, len, flags & MREMAP_DONTUNMAP);
 }
 
-static void *remap(enum made made, void *old, size_t old_len, size_t len, int flags, void *where)
+static void *remap(void *old, size_t old_len, size_t len, int flags, void *where)
 {
 	bool privatized = false, was_own;
 	int err = 0;
@@ -323,7 +328,7 @@ static void *remap(enum made made, void *old, size_t old_len, size_t len, int fl
 		privatized = true;
 	}
 	if (err == -EBUSY && len && (uintptr_t)old % SHIM_PAGE == 0) {
-		ret = remap_shared(made, old, old_len, len, flags, where);
+		ret = remap_shared(old, old_len, len, flags, where);
 		/* It is device memory still, which beside threads only the application's own can be. */
 		if (was_own && (ret == old || ret == MAP_FAILED))
 			own_mapped((uintptr_t)old, whole(ret == old ? len : old_len));
@@ -331,7 +336,7 @@ static void *remap(enum made made, void *old, size_t old_len, size_t len, int fl
 	}
 	if (!err && flags & MREMAP_FIXED && begin(where, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
-		ret = end_mremap(made, old, old_len, len, flags, where);
+		ret = REAL(mremap)(old, old_len, len, flags, where);
 		if (ret != MAP_FAILED) {
 			gone(where, len);
 			moved(old, old_len, ret, len, flags);
@@ -343,7 +348,7 @@ static void *remap(enum made made, void *old, size_t old_len, size_t len, int fl
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
-	ret = end_mremap(made, old, old_len, len, flags, where);
+	ret = REAL(mremap)(old, old_len, len, flags, where);
 	if (ret != MAP_FAILED)
 		moved(old, old_len, ret, len, flags);
 	/*
@@ -352,15 +357,36 @@ static void *remap(enum made made, void *old, size_t old_len, size_t len, int fl
 	 */
 	if (ret == MAP_FAILED && errno == EFAULT && privatized &&
 	    (flags & ~MREMAP_DONTUNMAP) == MREMAP_MAYMOVE)
-		ret = move(made, old, old_len, len, flags, NULL);
+		ret = move(old, old_len, len, flags, NULL);
 	return ret;
 }
 
-void *shim_mremap(enum made made, void *old, size_t old_len, size_t len, int flags, void *where)
+EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 {
 	int before = errno;
+	void *where;
+	va_list ap;
 
-	return kept_at(remap(made, old, old_len, len, flags, where), before);
+	va_start(ap, flags);
+	where = va_arg(ap, void *);
+	va_end(ap);
+	return kept_at(remap(old, old_len, len, flags, where), before);
+}
+
+/* These functions themselves, wherever the program's symbols of these names lead. */
+extern __typeof__(munmap) this_munmap
+	__attribute__((alias("munmap"), visibility("hidden"), nothrow, leaf));
+extern __typeof__(mmap) this_mmap
+	__attribute__((alias("mmap"), visibility("hidden"), nothrow, leaf));
+extern __typeof__(mremap) this_mremap
+	__attribute__((alias("mremap"), visibility("hidden"), nothrow, leaf));
+
+const void *own_source(int i)
+{
+	const void *const source[OWN_SOURCES] = {(void *)this_munmap, (void *)this_mmap,
+						 (void *)this_mremap};
+
+	return source[i];
 }
 
 /*
@@ -415,10 +441,10 @@ static bool knows_guards(int kind)
  * Guards take contents away, so they are for private pages that are not exchanged back. Nothing is
  * taken away if the kernel refuses the guards.
  */
-static int before_guards(enum made made, void *addr, size_t len)
+static int before_guards(void *addr, size_t len)
 {
 	if (knows_guards(MAP_SHARED)) {
-		if (end_madvise(made, addr, len, MADV_GUARD_INSTALL))
+		if (REAL(madvise)(addr, len, MADV_GUARD_INSTALL))
 			return 0;
 	} else if (!knows_guards(MAP_PRIVATE)) {
 		return 0;
@@ -430,15 +456,12 @@ static int before_guards(enum made made, void *addr, size_t len)
  * To the caller this is private memory, which the kernel refuses. In device memory it would map
  * other pages of that, such as the device's own.
  */
-int shim_remap_file_pages(enum made made, void *addr, size_t len, int prot, size_t pgoff, int flags)
+EXPORT int remap_file_pages(void *addr, size_t len, int prot, size_t pgoff, int flags)
 {
 	if (begin(addr, len)) {
 		shim_control_put();
 		RETURN_ERRNO(-EINVAL);
 	}
-	if (made == BY_NUMBER)
-		return (int)syscall(SYS_remap_file_pages, addr, len, (long)prot, pgoff,
-				    (long)flags);
 	return REAL(remap_file_pages)(addr, len, prot, pgoff, flags);
 }
 
@@ -465,12 +488,12 @@ static void advised(void *addr, size_t len, int advice, int err)
  * Does the kernel refuse to take contents away, because memory is locked? Shared pages keep theirs,
  * and private ones are to lose them.
  */
-static bool refuses(enum made made, void *addr, size_t len)
+static bool refuses(void *addr, size_t len)
 {
-	return end_madvise(made, addr, len, MADV_DONTNEED) && errno == EINVAL;
+	return REAL(madvise)(addr, len, MADV_DONTNEED) && errno == EINVAL;
 }
 
-int shim_madvise(enum made made, void *addr, size_t len, int advice)
+EXPORT int madvise(void *addr, size_t len, int advice)
 {
 	int err = 0, before = errno, saved;
 
@@ -479,7 +502,7 @@ int shim_madvise(enum made made, void *addr, size_t len, int advice)
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
 		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
-			err = advice != MADV_DONTNEED_LOCKED && refuses(made, addr, len)
+			err = advice != MADV_DONTNEED_LOCKED && refuses(addr, len)
 				      ? -EINVAL
 				      : renew(addr, len);
 			shim_control_put();
@@ -487,7 +510,7 @@ int shim_madvise(enum made made, void *addr, size_t len, int advice)
 		break;
 	case MADV_GUARD_INSTALL:
 		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
-			err = before_guards(made, addr, len);
+			err = before_guards(addr, len);
 			shim_control_put();
 		}
 		break;
@@ -516,7 +539,7 @@ int shim_madvise(enum made made, void *addr, size_t len, int advice)
 	}
 	if (err)
 		RETURN_ERRNO(err == -EINVAL ? err : -ENOMEM);
-	err = end_madvise(made, addr, len, advice);
+	err = REAL(madvise)(addr, len, advice);
 	saved = errno;
 	advised(addr, len, advice, err ? saved : 0);
 	errno = saved;
@@ -559,26 +582,23 @@ static bool is_this_process(int pidfd)
 	return pid && atoi(pid + strlen("Pid:")) == getpid();
 }
 
-static ssize_t end_process_madvise(enum made made, int pidfd, const struct iovec *iov, size_t n,
-				   int advice, unsigned int flags)
-{
-	return made == BY_NUMBER ? syscall(SYS_process_madvise, (long)pidfd, iov, n, (long)advice,
-					   (unsigned long)flags)
-				 : REAL(process_madvise)(pidfd, iov, n, advice, flags);
-}
-
-ssize_t shim_process_madvise(enum made made, int pidfd, const struct iovec *iov, size_t n,
-			     int advice, unsigned int flags)
+/* Of glibc 2.36. */
+ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice,
+			unsigned int flags);
+EXPORT ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice,
+			       unsigned int flags)
 {
 	int before = errno;
 	ssize_t done = 0;
 
+	if (!REAL(process_madvise))
+		RETURN_ERRNO(-ENOSYS);
 	/* What the kernel refuses with nothing to do it refuses altogether. */
 	if (!shim_shares_any() || !n || n > IOV_MAX || !is_this_process(pidfd) ||
-	    end_process_madvise(made, pidfd, iov, 0, advice, flags) < 0)
-		return end_process_madvise(made, pidfd, iov, n, advice, flags);
+	    REAL(process_madvise)(pidfd, iov, 0, advice, flags) < 0)
+		return REAL(process_madvise)(pidfd, iov, n, advice, flags);
 	for (size_t i = 0; i < n; i++) {
-		if (shim_madvise(made, iov[i].iov_base, iov[i].iov_len, advice)) {
+		if (madvise(iov[i].iov_base, iov[i].iov_len, advice)) {
 			if (!done)
 				return -1;
 			break;

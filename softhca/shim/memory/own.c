@@ -11,10 +11,8 @@
  * begins anew. To know too little is safe.
  *
  * Libraries that watch mappings themselves, such as UCX and Open MPI, overwrite the first
- * instructions of these functions and make the system calls on their own: by syscall(), which
- * reports here (by_number.c), or in another way, so that what they unmap is not heard of and the C
- * library may get the addresses. If they overwrite the C library's functions, its own calls come
- * here as well. own_blind() tells.
+ * instructions of these functions and make the system calls on their own. What they unmap does not
+ * come here any more, and the C library may get the addresses. own_blind() tells.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -33,9 +31,10 @@ static bool usual_heap;
 
 #define FIRST 16 /* bytes of a function; a jump to anywhere takes 12 to 16 */
 
-/* What the code of functions came to when calls of them were known to report here, or not to. */
-static atomic_uint_least64_t ours, libcs;
-static atomic_bool blind;
+static struct {
+	char first[FIRST];
+} before[OWN_SOURCES];
+static atomic_bool overwritten;
 
 /* A handler that jumped away would keep the lock, and all memory private from then on. */
 static bool lock(void)
@@ -56,21 +55,6 @@ static void unlock(void)
 	shim_handlers_go_on();
 }
 
-/* A number that tells the code from what may be written over it: FNV-1a, by words. */
-static uint64_t code_of(void *(*function)(int i))
-{
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-	for (int i = 0; i < OWN_SOURCES; i++) {
-		uint64_t word[FIRST / sizeof(uint64_t)];
-
-		memcpy(word, function(i), FIRST);
-		for (size_t w = 0; w < FIRST / sizeof(uint64_t); w++)
-			hash = (hash ^ word[w]) * UINT64_C(0x100000001b3);
-	}
-	return hash;
-}
-
 /* Is malloc() in the same file as a function that only the C library has? */
 void own_init(void)
 {
@@ -80,31 +64,17 @@ void own_init(void)
 
 	usual_heap =
 		heap && libc && dladdr(heap, &a) && dladdr(libc, &b) && a.dli_fbase == b.dli_fbase;
-	atomic_store(&ours, code_of(own_source));
-	atomic_store(&libcs, code_of(own_libc_source));
+	for (int i = 0; i < OWN_SOURCES; i++)
+		memcpy(before[i].first, own_source(i), FIRST);
 }
 
-static bool libc_changed(void)
-{
-	return atomic_load(&libcs) != code_of(own_libc_source);
-}
-
+/* What was unmapped unseen stays unknown, even if the functions are restored. */
 bool own_blind(void)
 {
-	return atomic_load(&blind) || atomic_load(&ours) != code_of(own_source) || libc_changed();
-}
-
-/* What was unmapped unheard of stays unknown, even if the functions are restored. */
-void own_look(void)
-{
-	uint64_t now = code_of(own_source);
-
-	if (!usual_heap || atomic_load(&blind) || (now == atomic_load(&ours) && !libc_changed()))
-		return;
-	if (!libc_changed() && own_hears())
-		atomic_store(&ours, now);
-	else
-		atomic_store(&blind, true);
+	for (int i = 0; i < OWN_SOURCES; i++)
+		if (memcmp(before[i].first, own_source(i), FIRST))
+			atomic_store(&overwritten, true);
+	return atomic_load(&overwritten);
 }
 
 void own_forked(void)
