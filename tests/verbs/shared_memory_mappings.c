@@ -162,6 +162,85 @@ static void *idles(void *end)
 	return NULL;
 }
 
+/* The protection of an address, as /proc/self/maps has it; "none" where nothing is mapped. */
+static void protection_of(const void *addr, char perms[8])
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[512], word[8];
+	unsigned long from, to;
+
+	CHECK(f);
+	strcpy(perms, "none");
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%lx-%lx %4s", &from, &to, word) == 3 && (uintptr_t)addr >= from &&
+		    (uintptr_t)addr < to)
+			strcpy(perms, word);
+	fclose(f);
+}
+
+/*
+ * Memory that moves or grows keeps its contents and its protection, as other memory does, beside a
+ * thread, too: there device memory cannot become private.
+ */
+static void moves_as(uint8_t *mem, int prot, const char *perms, bool fixed)
+{
+	uint8_t *place = pages(16), *to;
+	char is[8];
+
+	fill(mem, 4 * PAGE, 80);
+	fill(place, 16 * PAGE, 81);
+	CHECK_EQ(mprotect(mem, 4 * PAGE, prot), 0);
+	to = fixed ? mremap(mem, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, place)
+		   : mremap(mem, 4 * PAGE, 8 * PAGE, MREMAP_MAYMOVE);
+	CHECK(to != MAP_FAILED);
+	CHECK(!fixed || to == place);
+	for (size_t i = 0; i < 8; i++) {
+		protection_of(to + i * PAGE, is);
+		CHECK(!memcmp(is, perms, 4));
+	}
+	CHECK_EQ(mprotect(to, 8 * PAGE, PROT_READ | PROT_WRITE), 0);
+	CHECK_EQ(differs(to, 4 * PAGE, 80), -1);
+	for (size_t i = 4 * PAGE; i < 8 * PAGE; i++)
+		CHECK_EQ(to[i], 0);
+	CHECK_EQ(munmap(to, 8 * PAGE), 0);
+	munmap(place + 8 * PAGE, 8 * PAGE);
+	if (!fixed)
+		munmap(place, 8 * PAGE);
+}
+
+static void protected_moves(void)
+{
+	static const struct {
+		int prot;
+		const char *perms;
+	} kind[] = {{PROT_READ, "r--p"},
+		    {PROT_READ | PROT_EXEC, "r-xp"},
+		    {PROT_READ | PROT_WRITE | PROT_EXEC, "rwxp"},
+		    {PROT_NONE, "---p"},
+		    {PROT_WRITE, "-w-p"}};
+	struct ibv_mr *mr[sizeof(kind) / sizeof(kind[0])][2];
+	uint8_t *mem[sizeof(kind) / sizeof(kind[0])][2];
+	int end[2];
+	pthread_t t;
+
+	for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++)
+		for (int fixed = 0; fixed < 2; fixed++) {
+			mem[i][fixed] = pages(4);
+			CHECK(shares(mem[i][fixed], 4 * PAGE, &mr[i][fixed]));
+		}
+	CHECK_EQ(pipe(end), 0);
+	CHECK_EQ(pthread_create(&t, NULL, idles, &end[0]), 0);
+	for (size_t i = 0; i < sizeof(kind) / sizeof(kind[0]); i++)
+		for (int fixed = 0; fixed < 2; fixed++) {
+			moves_as(pages(4), kind[i].prot, kind[i].perms, fixed);
+			moves_as(mem[i][fixed], kind[i].prot, kind[i].perms, fixed);
+			CHECK_EQ(ibv_dereg_mr(mr[i][fixed]), 0);
+		}
+	close(end[1]);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	close(end[0]);
+}
+
 /* There is no second mapping of private memory, but a mapping can be left behind without its contents. */
 static void doubling(bool threads)
 {
@@ -595,6 +674,7 @@ int main(void)
 	}
 	doubling(false);
 	doubling(true);
+	protected_moves();
 	remapping();
 	advising();
 	unseen();
