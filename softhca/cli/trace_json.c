@@ -140,6 +140,7 @@ static bool complete(struct line *l, const struct trace_event *e, const struct t
 		     enum trace_work_kind kind)
 {
 	struct queue *q = queue_of(l, e, w, kind, false);
+	uint64_t until = trace_until(e);
 	struct posted *found, *p;
 
 	if (!q)
@@ -152,8 +153,9 @@ static bool complete(struct line *l, const struct trace_event *e, const struct t
 	begin(l, "s", found->event->pid, found->event->tid);
 	put_us(l, "ts", since(l, found->event->begin->when));
 	fprintf(l->out, ",\"name\":\"wr\",\"cat\":\"wr\",\"id\":%" PRIu64 "}", ++l->flows);
+	/* At the end of the poll, which may have begun before the post; within it, so that it is the poll's. */
 	begin(l, "f", e->pid, e->tid);
-	put_us(l, "ts", since(l, e->begin->when));
+	put_us(l, "ts", since(l, until > e->begin->when ? until - 1 : e->begin->when));
 	fprintf(l->out, ",\"name\":\"wr\",\"cat\":\"wr\",\"bp\":\"e\",\"id\":%" PRIu64 "}",
 		l->flows);
 	do {
@@ -216,15 +218,59 @@ static void put_verb(struct line *l, const struct trace_event *e)
 	fputs("}}", l->out);
 }
 
-static void put_works(struct line *l, const struct trace_event *e)
+/* A verb posts when it begins, and gives completions when it ends: another thread may post meanwhile. */
+struct moment {
+	uint64_t when;
+	bool ends;
+	size_t number; /* of the verb, in the order in which verbs begin */
+	const struct trace_event *event;
+};
+
+static int by_moment(const void *a, const void *b)
 {
-	const struct trace_work *w = trace_works(e->begin);
+	const struct moment *one = a, *other = b;
+
+	if (one->when != other->when)
+		return one->when < other->when ? -1 : 1;
+	if (one->ends != other->ends)
+		return one->ends - other->ends;
+	return one->number < other->number ? -1 : one->number > other->number;
+}
+
+static void put_works(struct line *l, const struct moment *m)
+{
+	const struct trace_event *e = m->event;
 
 	/* What a verb posted that has failed is not known. */
-	for (int i = 0; e->end && !e->end->error && i < e->begin->works; i++)
-		post(l, e, &w[i]);
-	for (int i = 0; e->end && i < e->end->works; i++)
+	for (int i = 0; !m->ends && !e->end->error && i < e->begin->works; i++)
+		post(l, e, &trace_works(e->begin)[i]);
+	for (int i = 0; m->ends && i < e->end->works; i++)
 		complete_any(l, e, &trace_works(e->end)[i]);
+}
+
+/* The arrows of verbs, which are in the order in which they begin. */
+static int put_arrows(struct line *l, const struct trace_event *const *verbs, size_t n)
+{
+	struct moment *moments = n ? reallocarray(NULL, 2 * n, sizeof(*moments)) : NULL;
+	size_t many = 0;
+
+	if (n && !moments)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct trace_event *e = verbs[i];
+
+		if (e->end && e->begin->works)
+			moments[many++] = (struct moment){e->begin->when, false, i, e};
+		if (e->end && e->end->works)
+			moments[many++] = (struct moment){trace_until(e), true, i, e};
+	}
+	if (many)
+		qsort(moments, many, sizeof(*moments), by_moment);
+	for (size_t i = 0; i < many; i++)
+		put_works(l, &moments[i]);
+	free_queues(l);
+	free(moments);
+	return l->failed ? -ENOMEM : 0;
 }
 
 static int by_begin(const void *a, const void *b)
@@ -242,6 +288,7 @@ static int put_verbs(struct line *l, const struct trace_reader *r)
 {
 	const struct trace_event *events, **sorted;
 	size_t n;
+	int err;
 
 	events = trace_events(r, &n);
 	sorted = n ? reallocarray(NULL, n, sizeof(*sorted)) : NULL;
@@ -251,13 +298,11 @@ static int put_verbs(struct line *l, const struct trace_reader *r)
 		sorted[i] = &events[i];
 	if (n)
 		qsort(sorted, n, sizeof(*sorted), by_begin);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++)
 		put_verb(l, sorted[i]);
-		put_works(l, sorted[i]);
-	}
-	free_queues(l);
+	err = put_arrows(l, sorted, n);
 	free(sorted);
-	return l->failed ? -ENOMEM : 0;
+	return err;
 }
 
 /* ---- packets, and names of tracks ---- */

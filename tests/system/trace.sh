@@ -110,6 +110,8 @@ others() {
 		has 'ibv_destroy_srq\(srq [0-9]+\) = 0 <' && has 'ibv_close_xrc_domain\(xrcd [0-9]+\) = 0 <' && whole && check packets && cleared
 }
 ok "groups, SRQs, address handles, events and XRC receive QPs" others
+polled() { trace --libibverbs ours -- "$PROGRAMS/traced" polled >"$tmp/out" && whole && check packets 20 20 && cleared; }
+ok "a thread that is in a poll when another one posts" polled
 
 # so_often THREAD: what traced.c does in a thread. If the thread waits for a processor between two polls, the command may have written a line
 # for the first one by then.

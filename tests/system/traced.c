@@ -4,6 +4,7 @@
  *
  *	fail	verbs that fail
  *	all	a group, an SRQ that reaches its limit, an XRC receive QP: the verbs that the others leave out
+ *	polled	one thread posts, and another one polls
  *	threads	two threads and a child, each with a CQ of its own
  *	killed	is killed while one thread waits in a verb and another one calls verbs
  */
@@ -20,7 +21,8 @@
 
 #include <infiniband/verbs.h>
 
-#define CALLS 300
+#define MESSAGES 20
+#define CALLS	 300
 
 static struct ibv_context *context;
 
@@ -233,6 +235,64 @@ static int threads(void)
 	return 0;
 }
 
+/* It waits in polls until something comes, so most of them have begun before the post. */
+static void *poll_all(void *unused)
+{
+	struct ibv_wc wc;
+
+	(void)unused;
+	for (int done = 0; done < 2 * MESSAGES;) {
+		int n = ibv_poll_cq(cq, 1, &wc);
+
+		check(n >= 0 && (!n || wc.status == IBV_WC_SUCCESS), "ibv_poll_cq");
+		done += n;
+	}
+	return NULL;
+}
+
+static int polled(void)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = 1, .max_send_sge = 1, .max_recv_wr = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_UD};
+	struct ibv_sge sge;
+	struct ibv_recv_wr receive = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad_receive;
+	struct ibv_send_wr wr = {.wr_id = 2,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ibv_ah_attr way = {.port_num = 1};
+	pthread_t thread;
+
+	check(!ibv_query_port(context, 1, &port), "the port");
+	pd = ibv_alloc_pd(context);
+	init.send_cq = init.recv_cq = cq = ibv_create_cq(context, 2 * MESSAGES, NULL, NULL, 0);
+	check(pd && cq, "objects");
+	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+	wr.wr.ud.remote_qkey = 5;
+	way.dlid = port.lid;
+	wr.wr.ud.ah = ibv_create_ah(pd, &way);
+	check(mr && wr.wr.ud.ah, "memory and a way");
+	check(!pthread_create(&thread, NULL, poll_all, NULL), "pthread_create");
+	for (int i = 0; i < MESSAGES; i++) {
+		struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+		check(qp != NULL, "ibv_create_qp");
+		to_rts(qp);
+		wr.wr.ud.remote_qpn = qp->qp_num;
+		sge = (struct ibv_sge){(uintptr_t)memory, 512, mr->lkey};
+		check(!ibv_post_recv(qp, &receive, &bad_receive), "ibv_post_recv");
+		/* The other thread falls asleep in a poll meanwhile. */
+		usleep(3000);
+		sge = (struct ibv_sge){(uintptr_t)memory + 512, 100, mr->lkey};
+		check(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
+	}
+	pthread_join(thread, NULL);
+	return 0;
+}
+
 static void *wait_for_event(void *channel)
 {
 	struct ibv_cq *cq;
@@ -270,5 +330,7 @@ int main(int argc, char **argv)
 		return fail();
 	if (!strcmp(argv[1], "all"))
 		return all();
+	if (!strcmp(argv[1], "polled"))
+		return polled();
 	return strcmp(argv[1], "threads") ? killed() : threads();
 }
