@@ -595,6 +595,38 @@ static void taken_over(int arg)
 	CHECK_EQ(differs(early, 8 * PAGE, 132), -1);
 	down();
 }
+/*
+ * Open MPI overwrites the C library's functions. The provider unmaps queues by them, and the program
+ * other memory, while children are made.
+ */
+static void libc_taken_over(int arg)
+{
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	CHECK(libc);
+	up();
+	take_over((char *)dlsym(libc, "munmap"), unmap_unseen);
+	down();
+	up();
+	mem = pages(16);
+	CHECK(shares(mem, 16 * PAGE, &mr));
+	through(mr, mem, 8 * PAGE, 134);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(differs(mem, 8 * PAGE, 135) == -1 ? 0 : 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(munmap(mem, 16 * PAGE), 0);
+	down();
+	CHECK_EQ(dlclose(libc), 0);
+}
 #endif
 
 /* Each scenario has the time limit of a test: some take long on a busy machine. */
@@ -611,8 +643,10 @@ int main(void)
 	test_begin();
 #ifdef __x86_64__
 	/* The C library's functions are a sanitizer's there. */
-	if (!SANITIZED)
+	if (!SANITIZED) {
 		join(spawn(taken_over, 0));
+		join(spawn(libc_taken_over, 0));
+	}
 #endif
 	used = hca_counter("shared_pages_used");
 	up();

@@ -297,6 +297,8 @@ static void advising_oneself(struct ibv_mr *mr, uint8_t *mem)
 	fill(mem, 8 * PAGE, 84);
 	CHECK_EQ(process_madvise(self, both, 2, 12345, 0), -1);
 	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(process_madvise(self, (void *)1, 2, MADV_DONTNEED, 0), -1);
+	CHECK_EQ(errno, EFAULT);
 	CHECK_EQ(differs(mem, 8 * PAGE, 84), -1);
 	through(mr, mem, 8 * PAGE, 85);
 	close(self);

@@ -660,6 +660,19 @@ static bool is_this_process(int pidfd)
 	return pid && atoi(pid + strlen("Pid:")) == getpid();
 }
 
+/* The kernel reads the whole array first. */
+static bool readable(const struct iovec *iov, size_t n)
+{
+	struct iovec part[16];
+
+	for (size_t i = 0, some; i < n; i += some) {
+		some = n - i < 16 ? n - i : 16;
+		if (sh_peek(part, (uintptr_t)&iov[i], some * sizeof(part[0])))
+			return false;
+	}
+	return true;
+}
+
 /* Of glibc 2.36. */
 ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice,
 			unsigned int flags);
@@ -673,7 +686,7 @@ EXPORT ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int
 		RETURN_ERRNO(-ENOSYS);
 	/* What the kernel refuses with nothing to do it refuses altogether. */
 	if (!shim_shares_any() || !n || n > IOV_MAX || !is_this_process(pidfd) ||
-	    REAL(process_madvise)(pidfd, iov, 0, advice, flags) < 0)
+	    REAL(process_madvise)(pidfd, iov, 0, advice, flags) < 0 || !readable(iov, n))
 		return REAL(process_madvise)(pidfd, iov, n, advice, flags);
 	for (size_t i = 0; i < n; i++) {
 		if (madvise(iov[i].iov_base, iov[i].iov_len, advice)) {
