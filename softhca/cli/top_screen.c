@@ -114,8 +114,8 @@ static void draw_help(void)
 		"h  this page          q          quit",
 		"",
 		"SENT and RECV are messages, OUT and IN payload, in bytes. RETRY: a QP began",
-		"again after a timeout or a sequence NAK, and in the table of QPs after an RNR",
-		"NAK too. DROP: packets for it that vanished; softhca show tells why. LOST:",
+		"again after a timeout or a sequence NAK; of QPs and processes, after an RNR NAK",
+		"too. DROP: packets for it that vanished; softhca show tells why. LOST:",
 		"packets lost or damaged on the way. WAIT: requests that are not complete. A",
 		"QP is named by its host, its HCA and its number.",
 	};

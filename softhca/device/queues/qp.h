@@ -51,7 +51,8 @@ struct sh_qp_info {
 	uint64_t messages_sent, messages_received; /* modulo 2^32 */
 	uint64_t xmit_data, rcv_data;		   /* bytes of payload since it has had its port */
 	uint32_t retries;
-	uint32_t drops; /* packets that vanished and were for it; if for no QP, that it sent */
+	/* Packets that vanished and were for it, or that it sent and that reached no QP. */
+	uint32_t drops;
 };
 int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info);
 /*

@@ -344,6 +344,14 @@ static void discarded(struct sh_dev *dev, uint16_t lid)
 		SH_COUNT_PORT(h, port, xmit_discards, 1);
 }
 
+/* The QP that a response is for; NULL if that has ended, and its number may be another one's. */
+static struct sh_qp *requester(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen)
+{
+	struct sh_qp *qp = sh_qp_get(dev, hca, qpn);
+
+	return qp && __atomic_load_n(&qp->gen, __ATOMIC_RELAXED) == gen ? qp : NULL;
+}
+
 static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 			const struct sh_packet *resp, const struct sh_way *way)
 {
@@ -359,7 +367,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 			       &(struct sh_capture_note){met.fate, met.delay_ns, false});
 	switch (met.fate) {
 	case SH_FAULT_DROP:
-		SH_DROPPED_AT(h, sh_qp_get(dev, hca, qpn), fault, 1);
+		SH_DROPPED_AT(h, requester(dev, hca, qpn, gen), fault, 1);
 		discarded(dev, req->dlid);
 		return;
 	case SH_FAULT_CORRUPT:
@@ -367,7 +375,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 			arrive(dev, resp, hca, qpn, gen);
 			break;
 		}
-		SH_DROPPED_AT(h, sh_qp_get(dev, hca, qpn), icrc, 1);
+		SH_DROPPED_AT(h, requester(dev, hca, qpn, gen), icrc, 1);
 		/* Like those that arrive (completer.c). */
 		if (resp->op == SH_PKT_READ_RESP)
 			SH_COUNT_RCV(h, req->src_port, 1, resp->payload.len);
@@ -377,7 +385,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 	case SH_FAULT_REORDER:
 		for (int i = 0; i < 1 + met.twice; i++)
 			if (!delay(dev, resp, &met, true, hca, qpn, gen))
-				SH_DROPPED_AT(h, sh_qp_get(dev, hca, qpn), fault, 1);
+				SH_DROPPED_AT(h, requester(dev, hca, qpn, gen), fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))
