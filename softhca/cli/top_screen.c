@@ -218,7 +218,7 @@ static bool on_key(struct screen *s, int key)
 	static const char keys[TOP_VIEWS] = {'p', 'd', 'o', 'n', 'x'};
 	unsigned int columns = top_columns(s->at.view);
 
-	s->help = key == 'h' || key == '?';
+	s->help = !s->help && (key == 'h' || key == '?');
 	for (unsigned int i = 0; i < TOP_VIEWS; i++)
 		if (key == keys[i]) {
 			s->depth = 0;
