@@ -9,13 +9,14 @@
 #include <stdbool.h>
 #include <sys/uio.h>
 
-#include "softhca/device/host.h"
 #include "softhca/device/memory/layout.h"
 
 /* Words that this thread has taken, for the memory of one or two processes. */
 struct sh_reach {
 	int word[2];
 };
+
+struct sh_seg;
 
 /* Memory of a process, which a thread is about to reach. */
 struct sh_reached {
