@@ -288,9 +288,13 @@ static void test_turns(void **state)
 	assert_true(word >= 0);
 	pid = fork();
 	assert_true(pid >= 0);
-	for (sh_moves_forked(); !pid; sh_reach_end(moves, &r)) {
-		reach(&r, me, 0);
-		__atomic_add_fetch(turns, 1, __ATOMIC_SEQ_CST);
+	if (!pid) {
+		sh_moves_forked();
+		for (;;) {
+			reach(&r, me, 0);
+			__atomic_add_fetch(turns, 1, __ATOMIC_SEQ_CST);
+			sh_reach_end(moves, &r);
+		}
 	}
 	for (int i = 0; i < PIECES; i++) {
 		uint32_t before;
