@@ -407,21 +407,7 @@ static void small_files(void)
 
 /* ---- the device writes meanwhile ---- */
 
-enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 15, WRITTEN = 16, GO = 17, TIMES = 300 };
-
-static struct ibv_qp *connect_to_other(int me)
-{
-	struct ibv_qp *qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
-	struct link l;
-
-	post(LID + me, s.lid);
-	post(QPN + me, qp->qp_num);
-	meet(2);
-	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
-	connect_qp(qp, &l);
-	meet(2);
-	return qp;
-}
+enum { ADDR = 14, RKEY = 15, WRITTEN = 16, GO = 17, TIMES = 300 };
 
 /* Writes one number each time, a moment after it was asked for: the last one must be there. */
 static void writes_numbers(int arg)
@@ -431,7 +417,7 @@ static void writes_numbers(int arg)
 	(void)arg;
 	await(ADDR, 1);
 	side_open(&s, PAGE, 64, 0);
-	qp = connect_to_other(1);
+	qp = connect_to_other(1, false);
 	for (uint64_t n = 1; n <= (uint64_t)rounds(TIMES); n++) {
 		while (__atomic_load_n(&board->word[GO], __ATOMIC_ACQUIRE) < n)
 			;
@@ -474,7 +460,7 @@ static void written_meanwhile(bool shared)
 	}
 	board->word[RKEY] = mr->rkey;
 	post(ADDR, (uintptr_t)mem + 2000);
-	qp = connect_to_other(0);
+	qp = connect_to_other(0, false);
 	before = hca_counter("regions_shared");
 	revoked = hca_counter("regions_revoked");
 	for (uint64_t n = 1; n <= (uint64_t)rounds(TIMES); n++) {

@@ -19,20 +19,7 @@
 #define BIG  (64UL << 20)
 #define MORE (8UL << 20)
 
-enum {
-	PID = 20,
-	ADDR,
-	STOP,
-	READY,
-	WAITED,
-	QPN = 30,
-	LID = 32,
-	RKEY = 34,
-	OTHER,
-	GO,
-	GONE_ON,
-	FORKING
-};
+enum { PID = 20, ADDR, STOP, READY, WAITED, RKEY = 34, OTHER, GO, GONE_ON, FORKING };
 
 /* How often this thread has slept. */
 static long sleeps(void)
@@ -124,24 +111,6 @@ static void turns(int arg)
 }
 
 /* ---- into other memory, while the process is stopped ---- */
-
-static struct ibv_qp *connect_to_other(int me, bool hasty)
-{
-	struct ibv_qp *qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
-	struct link l;
-
-	post((unsigned int)(LID + me), s.lid);
-	post((unsigned int)(QPN + me), qp->qp_num);
-	meet(2);
-	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
-	if (hasty) {
-		l.timeout = 8;
-		l.retry_cnt = 1;
-	}
-	connect_qp(qp, &l);
-	meet(2);
-	return qp;
-}
 
 static void registers(int arg)
 {

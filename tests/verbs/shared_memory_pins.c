@@ -98,21 +98,7 @@ static void writev_large(int arg)
 
 /* ---- the device, for another process ---- */
 
-enum { QPN = 30, LID = 32, RKEY = 34, GO, DONE, LAST, TURNS = 10 };
-
-static struct ibv_qp *connect_to_other(int me)
-{
-	struct ibv_qp *qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
-	struct link l;
-
-	post((unsigned int)(LID + me), s.lid);
-	post((unsigned int)(QPN + me), qp->qp_num);
-	meet(2);
-	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
-	connect_qp(qp, &l);
-	meet(2);
-	return qp;
-}
+enum { RKEY = 34, GO, DONE, LAST, TURNS = 10 };
 
 /* Writes one number after another and reads it back at once, until the owner goes on to the next
  * region. */
@@ -124,7 +110,7 @@ static void writes_by_key(int arg)
 	(void)arg;
 	side_open(&s, PAGE, 64, 0);
 	mine = (uint64_t *)s.buf;
-	qp = connect_to_other(1);
+	qp = connect_to_other(1, false);
 	for (uint64_t turn = 1; turn <= TURNS; turn++) {
 		await(GO, turn);
 		do {
@@ -168,7 +154,7 @@ static void peer(int arg)
 	board->word[GO] = board->word[STOP] = board->word[DONE] = 0;
 	pid = spawn(writes_by_key, 0);
 	side_open(&s, PAGE, 16, 0);
-	qp = connect_to_other(0);
+	qp = connect_to_other(0, false);
 	for (uint64_t turn = 1; turn <= TURNS; turn++) {
 		uint8_t *mem = malloc(20000);
 		struct ibv_mr *mr;

@@ -161,3 +161,22 @@ void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 		join(spawn(fn, 0));
 	}
 }
+
+struct ibv_qp *connect_to_other(int me, bool hasty)
+{
+	enum { QPN = 30, LID = 32 };
+	struct ibv_qp *qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	struct link l;
+
+	post((unsigned int)(LID + me), s.lid);
+	post((unsigned int)(QPN + me), qp->qp_num);
+	meet(2);
+	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
+	if (hasty) {
+		l.timeout = 8;
+		l.retry_cnt = 1;
+	}
+	connect_qp(qp, &l);
+	meet(2);
+	return qp;
+}

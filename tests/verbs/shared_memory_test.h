@@ -50,6 +50,11 @@ int rounds(int n);
 int each_time(int n);
 /* Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none. */
 void attributes_of(const void *addr, char *out, size_t len);
+/*
+ * Makes an RC QP and connects it to that of the other of two processes, 0 and 1, which meet here. They tell
+ * each other their numbers in words 30 to 33 of the board. hasty: it soon gives up on a peer that is silent.
+ */
+struct ibv_qp *connect_to_other(int me, bool hasty);
 /* Limits descriptors to those that are open. Returns the limit before. */
 struct rlimit use_up_descriptors(void);
 /* Waits until at most this many pages are shared. */
