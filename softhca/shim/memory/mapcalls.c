@@ -214,56 +214,6 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 	return mmap(addr, len, prot, flags, fd, off);
 }
 
-/* Copies memory of this process, also where it may not be read. 0 or -errno. */
-static int copy_any(void *to, uint64_t from, size_t len)
-{
-	int err = sh_peek(to, from, len), fd;
-	size_t done = 0;
-
-	if (err != -EFAULT)
-		return err;
-	fd = sh_open_aside("/proc/thread-self/mem", O_RDONLY);
-	if (fd < 0)
-		return err;
-	while (done < len) {
-		long got = sh_sys(
-			syscall(SYS_pread64, fd, (char *)to + done, len - done, from + done));
-
-		if (got <= 0)
-			break;
-		done += (size_t)got;
-	}
-	sh_close(fd);
-	return done == len ? 0 : err;
-}
-
-/* Gives memory the protection that other memory has, and what is longer that of its last page. */
-static int protect_as(uint64_t to, size_t len, uint64_t from, size_t from_len)
-{
-	int prot = PROT_READ | PROT_WRITE, err;
-	uint64_t at = to, end = to + len;
-	struct mapping m;
-	struct maps maps;
-
-	err = maps_open(&maps);
-	if (err)
-		return err;
-	while (!err && maps_next(&maps, &m) && m.start < from + from_len) {
-		uint64_t until = to + (m.end - from);
-
-		if (m.end <= from)
-			continue;
-		if (m.end >= from + from_len || until > end)
-			until = end;
-		prot = mapping_prot(&m);
-		if (until > at && prot != (PROT_READ | PROT_WRITE))
-			err = (int)sh_sys(syscall(SYS_mprotect, at, until - at, (long)prot));
-		at = until;
-	}
-	maps_close(&maps);
-	return err;
-}
-
 /*
  * Moves by copying, also to a place that the program wants. The old pages end, or are zeroes if the
  * mapping is to stay. If they cannot, they remain, and there is no copy. What is in the place stays
@@ -281,7 +231,7 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 	if (flags & MREMAP_FIXED) {
 		copy = sh_mmap(NULL, less, prot, kind, -1, 0, &err);
 		if (copy)
-			err = copy_any(copy, from, less);
+			err = maps_copy(copy, from, less);
 		if (err)
 			goto fail;
 		ret = mmap(where, len, prot, kind | MAP_FIXED, -1, 0);
@@ -296,9 +246,9 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 	marks_moved(from, old_len, at, len, true);
 	err = marks_fresh(at, at + whole(len), prot);
 	if (!err)
-		err = copy_any(ret, copy ? (uintptr_t)copy : from, less);
+		err = maps_copy(ret, copy ? (uintptr_t)copy : from, less);
 	if (!err)
-		err = protect_as(at, whole(len), from, whole(old_len));
+		err = maps_protect_as(at, whole(len), from, whole(old_len));
 	if (!err && (stays ? madvise(old, old_len, MADV_DONTNEED) : munmap(old, old_len)))
 		err = -errno;
 	if (err) {
@@ -332,7 +282,7 @@ static void *grow(void *old, size_t old_len, size_t len)
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
-	err = protect_as(end, more, end - SHIM_PAGE, SHIM_PAGE);
+	err = maps_protect_as(end, more, end - SHIM_PAGE, SHIM_PAGE);
 	if (err) {
 		sh_munmap(at, more);
 		errno = -err;

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "maps.h"
+#include "softhca/host/aside.h"
 #include "softhca/host/sys.h"
 
 char *maps_line(struct maps *m)
@@ -112,4 +113,51 @@ size_t pagemap_read(int fd, uint64_t addr, uint64_t len, uint64_t entry[PAGEMAP_
 				  addr / SH_FIRST_PAGE * sizeof(*entry)));
 
 	return got < 0 ? 0 : (size_t)got / sizeof(*entry);
+}
+
+int maps_copy(void *to, uint64_t from, size_t len)
+{
+	int err = sh_peek(to, from, len), fd;
+	size_t done = 0;
+
+	if (err != -EFAULT)
+		return err;
+	fd = sh_open_aside("/proc/thread-self/mem", O_RDONLY);
+	if (fd < 0)
+		return err;
+	while (done < len) {
+		long got = sh_sys(
+			syscall(SYS_pread64, fd, (char *)to + done, len - done, from + done));
+
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	sh_close(fd);
+	return done == len ? 0 : err;
+}
+
+int maps_protect_as(uint64_t to, size_t len, uint64_t from, size_t from_len)
+{
+	int prot = PROT_READ | PROT_WRITE, err = 0;
+	uint64_t at = to, end = to + len;
+	struct mapping m;
+	struct maps maps;
+
+	if (maps_open(&maps))
+		return 0;
+	while (!err && maps_next(&maps, &m) && m.start < from + from_len) {
+		uint64_t until = to + (m.end - from);
+
+		if (m.end <= from)
+			continue;
+		if (m.end >= from + from_len || until > end)
+			until = end;
+		prot = mapping_prot(&m);
+		if (until > at && prot != (PROT_READ | PROT_WRITE))
+			err = (int)sh_sys(syscall(SYS_mprotect, at, until - at, (long)prot));
+		at = until;
+	}
+	maps_close(&maps);
+	return err;
 }
