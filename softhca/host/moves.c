@@ -273,8 +273,9 @@ static inline bool has_words(const struct sh_reach *r, const uint64_t word[2])
 }
 
 /*
- * Sleeps for a moment. Meanwhile the words hold off nothing, and tell that this thread is to be let
- * through.
+ * Sleeps for a moment. From now on the words hold off nothing, and tell that this thread is to be let
+ * through. They tell it as well while the thread only looks whether it has to wait on: a process that
+ * looks just then would go on with its exchange, and the two may well keep step.
  */
 static void wait_turn(struct sh_moves *moves, struct sh_reach *r, const uint64_t word[2],
 		      uint32_t pid)
@@ -284,6 +285,11 @@ static void wait_turn(struct sh_moves *moves, struct sh_reach *r, const uint64_t
 			__atomic_store_n(&moves->reaching[r->word[i]], word[i] | SH_MOVES_MARK,
 					 __ATOMIC_RELEASE);
 	a_moment(pid);
+}
+
+/* The words hold off exchanges again. One that has begun meanwhile is seen by the next look only. */
+static void end_wait(struct sh_moves *moves, struct sh_reach *r, const uint64_t word[2])
+{
 	for (int i = 0; i < 2; i++) {
 		if (r->word[i] >= 0)
 			__atomic_store_n(&moves->reaching[r->word[i]], word[i], __ATOMIC_SEQ_CST);
@@ -312,6 +318,7 @@ void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pi
 		 word[2] = {me | pid, 0}, theirs;
 	struct sh_reached what;
 	struct sh_seg seg[CALL_SEGS];
+	bool waits = false;
 
 	r->word[0] = take_reach(moves, word[0]);
 	r->word[1] = -1;
@@ -321,13 +328,19 @@ void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pi
 	what = called_for(pid, remote, nremote, seg);
 	for (;;) {
 		int i = mover(moves, &what, &theirs);
+		bool goes = i < 0 || traces(number_in(theirs));
 
-		if (i < 0 && r->word[0] >= 0)
+		if (goes && waits) {
+			end_wait(moves, r, word);
+			waits = false;
+			continue;
+		}
+		if (goes && (i >= 0 || r->word[0] >= 0))
 			return;
-		if (i >= 0 && traces(number_in(theirs)))
-			return;
-		if (i < 0 || !stopped_early(moves, i, theirs))
-			wait_turn(moves, r, word, pid);
+		if (i >= 0 && stopped_early(moves, i, theirs))
+			continue;
+		wait_turn(moves, r, word, pid);
+		waits = true;
 	}
 }
 
@@ -371,6 +384,7 @@ SH_OUTLINE bool await_turn(struct sh_moves *moves, struct sh_reach *r, const uin
 			   const struct sh_reached *one, const struct sh_reached *other)
 {
 	struct wait w = {0};
+	bool waits = false;
 
 	for (;;) {
 		uint64_t theirs;
@@ -379,12 +393,18 @@ SH_OUTLINE bool await_turn(struct sh_moves *moves, struct sh_reach *r, const uin
 
 		if (i < 0)
 			i = mover(moves, other, &theirs);
+		if (i < 0 && waits) {
+			end_wait(moves, r, word);
+			waits = false;
+			continue;
+		}
 		if (i < 0 && has_words(r, word))
 			return true;
 		if (i < 0)
 			wait_turn(moves, r, word, one->pid ? one->pid : other->pid);
 		else if (!wait_for(moves, r, word, i, theirs, &w))
 			break;
+		waits = true;
 	}
 	sh_reach_end(moves, r);
 	return false;

