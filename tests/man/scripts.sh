@@ -38,7 +38,7 @@ result = printf ':global-test-result: x\n' >$*.trs; for word in $(1); do echo ":
 	@log=$*.log; $(TESTS_ENVIRONMENT) echo "what $* says" >$$log; case $* in \
 	good) sleep 1; n=0; while [ -n "$$SHOWN" ] && [ $$n -lt 100 ] && ! grep -q one/good "$$SHOWN"; do sleep 0.1; n=$$((n + 1)); done; \
 		$(call result,PASS PASS XFAIL) ;; \
-	bad) $(call result,PASS FAIL ERROR) ;; \
+	bad) echo 'FAIL: bad.sh 2 - a thing' >>$$log; $(call result,PASS FAIL ERROR) ;; \
 	waits) ps -o pgid= -p $$$$ | tr -d ' ' >group; echo waiting >>$$log; sleep 40 ;; \
 	crash) $(call result,PASS ERROR ERROR) ;; \
 	skip) echo 'SKIP: skip.sh 2 - a thing # SKIP install jq' >>$$log; $(call result,PASS SKIP) ;; esac
@@ -88,7 +88,8 @@ dirs="one two" more=
 all_pass() {
 	tests 0 "6 passed, 0 failed, 0 skipped" quick && tier quick && has '^Testing, tier quick, 2 programs' &&
 	has '^1 of 2, [0-9]* s: build/tests/one/good: 3 passed$' && has '^2 of 2, [0-9]* s: build/tests/two/other: 3 passed$' &&
-	has '^The slowest, in seconds:$' && has '^  [1-9][0-9]* build/tests/one/good$' && has '^The whole took 0:[0-9][0-9] after installation$' &&
+	has '^The slowest, in seconds, with the seconds of processor time:$' && has '^  [1-9][0-9]* [0-9]* build/tests/one/good$' &&
+	has '^All together used 0:[0-9][0-9] minutes of processor time$' && has '^The whole took 0:[0-9][0-9] after installation$' &&
 	! grep 'longer than' "$tmp/out"
 }
 ok "what passes, a line for each program as it ends, and its time" all_pass
@@ -177,7 +178,8 @@ locked() {
 ok "8 MiB of locked memory are enough for the quick tier" locked
 
 dirs=one more="bad.sh"
-fails() { tests 1 "4 passed, 1 failed, 0 skipped" quick && has '^--- build/tests/one/bad.log$' && has '^what bad says$' && has 'bad: 1 passed, 1 failed$'; }
+fails() { tests 1 "4 passed, 1 failed, 0 skipped" quick && has '^--- build/tests/one/bad.log$' && has '^what bad says$' &&
+	has 'bad: 1 passed, 1 failed: FAIL: bad.sh 2 - a thing$'; }
 ok "a failure is counted once, and shown" fails
 more="crash.sh"
 crashes() { tests 1 "4 passed, 1 failed, 0 skipped" quick && has 'crash: 1 passed, 1 failed$'; }
