@@ -245,6 +245,27 @@ same_address() {
 }
 ok "an address that is taken" same_address
 
+# A machine that stands still for a while: who is patient loses nothing.
+stopped() {
+	KILLED="$(daemon a) $(counter a .wire.pid)"
+	export KILLED
+	across "$PROGRAMS/wire_peers" stopped || { status=$?; for pid in $KILLED; do kill -CONT "$pid"; done; return $status; }
+}
+ok "a daemon that is stopped with the wire's process, and goes on" ours stopped
+# The program itself has no part in what others write to its memory.
+standing() {
+	take_port
+	timeout 120 "$SOFTHCA" run --instance a -- sh -c 'echo $$ >"$1"; shift; exec "$@"' sh "$tmp/standing" "$PROGRAMS/wire_peers" standing -p "$port" \
+		>"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	KILLED=$(cat "$tmp/standing") on b "$PROGRAMS/wire_peers" standing -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
+	set -- $?
+	kill -CONT "$(cat "$tmp/standing")" 2>/dev/null
+	over "$1"
+}
+ok "a program that is stopped" ours standing
+
 # Nobody notices that the daemons are killed, which have no part in what goes over the wire.
 outlives() {
 	KILLED="$(daemon a) $(daemon b)"

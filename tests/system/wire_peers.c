@@ -4,8 +4,8 @@
  * processes in two instances, which agree over TCP and then do every operation of RC between them,
  * with their contents verified:
  *
- *	wire_peers all|lossy|killed|old|new|soak|outlives|left|last|uc|ud -p PORT		waits for the other one
- *	wire_peers all|lossy|killed|old|new|soak|outlives|left|last|uc|ud -p PORT ADDRESS	connects, and does the work
+ *	wire_peers all|lossy|killed|old|new|soak|outlives|stopped|standing|left|last|uc|ud -p PORT		waits for the other one
+ *	wire_peers all|lossy|killed|old|new|soak|outlives|stopped|standing|left|last|uc|ud -p PORT ADDRESS	connects, and does the work
  *
  * With the index of a GID in the environment variable GID_INDEX, the process names its port by that GID
  * alone, as peers without LIDs do. DEVICE: the name of the device, else the first.
@@ -23,7 +23,12 @@
  * outlives: the second process kills those whose numbers are in the environment variable KILLED, while
  * it sends. These are daemons, and nobody notices.
  *
- * left: the same with daemons and what sends for them. The second process gets a completion for each
+ * stopped: the same with SIGSTOP, for a peer's daemon and what sends for it. A QP with a short time-out gets the completion that a dead
+ * node gives. Then they go on, and the first QP has lost nothing.
+ *
+ * standing: the second process stops the first one, and reads and writes its memory all the same.
+ *
+ * left: as outlives, with daemons and what sends for them. The second process gets a completion for each
  * request: those that are on their way then, or that it posts until the first one fails, and those on another QP after that.
  *
  * last: the second process sends more than a window holds, destroys its QP at once, and ends.
@@ -503,14 +508,14 @@ static bool alone(void)
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-static void kill_them(void)
+static void signal_them(int number)
 {
 	const char *list = getenv("KILLED");
 	char *end;
 
 	NEED(list && *list);
 	for (; *list; list = end) {
-		NEED(!kill((pid_t)strtol(list, &end, 10), SIGKILL) && end != list);
+		NEED(!kill((pid_t)strtol(list, &end, 10), number) && end != list);
 		end += strspn(end, " ");
 	}
 }
@@ -532,17 +537,40 @@ static void post_some(unsigned int i)
 	     theirs.addr, theirs.rkey, 0, 0);
 }
 
-static void outlives(void)
+/* They are stopped until a request of the second QP has failed. Returns how many of the first QP's have ended meanwhile. */
+static unsigned int stop_them(struct ibv_qp *first, struct ibv_qp *second)
+{
+	unsigned int ended = 0;
+	struct ibv_wc wc;
+
+	signal_them(SIGSTOP);
+	qp = second;
+	post_some(0);
+	while ((wc = completion()).qp_num == first->qp_num) {
+		NEED(!wc.status);
+		ended++;
+	}
+	NEED(wc.status == IBV_WC_RETRY_EXC_ERR);
+	signal_them(SIGCONT);
+	qp = first;
+	return ended;
+}
+
+/* Without a second QP they get that signal. */
+static void outlives(struct ibv_qp *first, struct ibv_qp *second, int number)
 {
 	const unsigned int all = 400;
 	unsigned int posted = 0;
 
+	qp = first;
 	fill(HALF);
 	for (unsigned int i = 0; i < all; i++) {
 		while (posted < all && posted < i + DEPTH)
 			post_some(posted++);
-		if (i == all / 4)
-			kill_them();
+		if (i == all / 4 && second)
+			i += stop_them(first, second);
+		else if (i == all / 4)
+			signal_them(number);
 		done();
 	}
 	post(IBV_WR_RDMA_WRITE, 0, HALF, theirs.addr, theirs.rkey, 0, 0);
@@ -580,7 +608,7 @@ static void is_left(struct ibv_qp *first, struct ibv_qp *second)
 		if (ended == 100) {
 			/* At any instant of what the engine does with these. */
 			usleep((useconds_t)(getpid() % 16) * 100);
-			kill_them();
+			signal_them(SIGKILL);
 		}
 		/*
 		 * All that were posted before may be done by then, and a killed process may take a moment to end. So requests
@@ -696,7 +724,7 @@ static void are_new(bool client)
 int main(int argc, char **argv)
 {
 	const char *psn = getenv("PSN");
-	bool old, new, killed, lossy, out, left, last, client = argc == 5;
+	bool old, new, killed, lossy, out, stopped, standing, left, last, client = argc == 5;
 	struct ibv_qp *first;
 
 	NEED((argc == 4 || client) && !strcmp(argv[2], "-p"));
@@ -706,6 +734,8 @@ int main(int argc, char **argv)
 	killed = !strcmp(argv[1], "killed");
 	lossy = !strcmp(argv[1], "lossy");
 	out = !strcmp(argv[1], "outlives");
+	stopped = !strcmp(argv[1], "stopped");
+	standing = !strcmp(argv[1], "standing");
 	left = !strcmp(argv[1], "left");
 	last = !strcmp(argv[1], "last");
 	if (psn)
@@ -727,7 +757,7 @@ int main(int argc, char **argv)
 	first = qp;
 	if (!client)
 		fprintf(stderr, "QP 0x%x\n", qp->qp_num);
-	if (killed || left)
+	if (killed || left || stopped)
 		join(12, 2);
 	say();
 	hear();
@@ -739,11 +769,11 @@ int main(int argc, char **argv)
 		is_old();
 	else if (killed || old)
 		is_killed();
-	else if (client && out)
-		outlives();
+	else if (client && (out || stopped || standing))
+		outlives(first, stopped ? qp : NULL, out ? SIGKILL : SIGSTOP);
 	else if (client && left)
 		is_left(first, qp);
-	else if (out || left)
+	else if (out || left || stopped || standing)
 		waits();
 	else if (last && client)
 		last_active();
@@ -753,6 +783,8 @@ int main(int argc, char **argv)
 		active();
 	else
 		passive();
+	if (client && standing)
+		signal_them(SIGCONT);
 	/* Commands fail without a daemon. */
 	NEED(out || left || !ibv_destroy_qp(qp));
 	return 0;
