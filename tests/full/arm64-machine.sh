@@ -21,7 +21,7 @@ programs=${ARM64_PROGRAMS:-$programs}
 foreign arm64
 for need in qemu-system-aarch64:qemu-system-arm cpio:cpio; do
 	command -v "${need%:*}" >/dev/null ||
-		foreign_skip "no ${need%:*}: Debian package ${need#*:} (scripts/install-packages full installs it)"
+		foreign_skip "no ${need%:*}: Debian package ${need#*:} (scripts/install-packages long installs it)"
 done
 [ -d "$parts" ] || foreign_skip "no kernel of arm64: scripts/foreign-libraries $top_builddir/foreign downloads it"
 

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: compilers and flags that distributions and developers build with: everything compiles free of warnings, and
-# the unit and ABI tests pass. In the full tier the libraries alone, with gcc 11 and -O0; clang.sh has a clang. With BUILDS=all, as scripts/test long sets it, also gcc 12, clang 13 and 19, -O3, LTO and fortification, and softhca.
-# BUILDS="gcc-12-lto clang-19-O0" makes those of them that it names.
+# the unit and ABI tests pass. BUILDS="gcc-12-lto clang-19-O0" makes those of them that it names.
 . "$top_srcdir/tests/full/lib.sh" || exit 1
 # The long ones ran in the ordinary build.
 export TIER=quick
 
 dir=$top_builddir/full-builds
-BUILDS=${BUILDS:-few}
+BUILDS=${BUILDS:-all}
 rm -rf "$dir"
 
 # made_with COMPILER FLAGS DIRECTORY: the library says so itself, where it can.
@@ -31,7 +30,7 @@ build() {
 	label=$1 compiler=$2 flags=$3
 	shift 3
 	case " $BUILDS " in
-	*" all "* | *" few "* | *" $label "*) ;;
+	*" all "* | *" $label "*) ;;
 	*)	return ;;
 	esac
 	ok "$label: everything compiles, warnings being errors" \
@@ -44,11 +43,10 @@ build() {
 	[ "$failures" -ne 0 ] || rm -rf "${dir:?}/$label"
 }
 
-# Of gcc-12-lto, the compiler; of few and all, each that they use.
+# Of gcc-12-lto, the compiler; of all, each that is used.
 demanded() {
 	for word in $BUILDS; do
 		case $word in
-		few) echo gcc-11 ;;
 		all) echo gcc-11 gcc-12 clang-13 clang-19 ;;
 		*)	echo "${word%-*}" ;;
 		esac
@@ -56,22 +54,18 @@ demanded() {
 }
 for compiler in $(demanded); do
 	if ! command -v "$compiler" >/dev/null; then
-		echo "1..0 # SKIP no $compiler: Debian package $compiler (scripts/install-packages full installs it)"
+		echo "1..0 # SKIP no $compiler: Debian package $compiler (scripts/install-packages long installs it)"
 		exit 77
 	fi
 done
 
 fortify="-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"
-if [ "$BUILDS" != few ]; then
-	for compiler in gcc-11 gcc-12 clang-13 clang-19; do
-		build "$compiler-O0" "$compiler" "-O0"
-		build "$compiler-O3" "$compiler" "-O3"
-	done
-	build gcc-12-fortify gcc-12 "$fortify"
-	build clang-19-fortify clang-19 "$fortify"
-	build gcc-11-lto gcc-11 "-O2 -flto=auto"
-	build gcc-12-lto gcc-12 "-O2 -flto=auto"
-else
-	build gcc-11-O0 gcc-11 "-O0" --disable-softhca
-fi
+for compiler in gcc-11 gcc-12 clang-13 clang-19; do
+	build "$compiler-O0" "$compiler" "-O0"
+	build "$compiler-O3" "$compiler" "-O3"
+done
+build gcc-12-fortify gcc-12 "$fortify"
+build clang-19-fortify clang-19 "$fortify"
+build gcc-11-lto gcc-11 "-O2 -flto=auto"
+build gcc-12-lto gcc-12 "-O2 -flto=auto"
 finish
