@@ -464,6 +464,63 @@ static void filled(int arg)
 	down();
 }
 
+static void *sits(void *arg)
+{
+	pause();
+	return arg;
+}
+
+/*
+ * Beside a thread the memory stays device memory, which has no missing pages: the program is told so, and its memory is as
+ * it was. What it has not registered is filled.
+ */
+static void filled_beside(int arg)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register r = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC), ret;
+	pthread_t thread;
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	bool shared;
+	pid_t pid;
+
+	(void)arg;
+	if (fd < 0) {
+		printf("# userfaultfd() takes a privilege: that part is left out\n");
+		return;
+	}
+	up();
+	mem = pages(FILLED);
+	shared = shares(mem, FILLED * PAGE, &mr);
+	CHECK_EQ(pthread_create(&thread, NULL, sits, NULL), 0);
+	fill(mem, FILLED * PAGE, 3);
+	CHECK_EQ(ioctl(fd, UFFDIO_API, &api), 0);
+	r.range.start = (uintptr_t)mem;
+	r.range.len = FILLED * PAGE;
+	ret = ioctl(fd, UFFDIO_REGISTER, &r);
+	if (shared) {
+		CHECK_EQ(ret, -1);
+		CHECK_EQ(errno, ENOMEM);
+		CHECK_EQ(differs(mem, FILLED * PAGE, 3), -1);
+		through(mr, mem, 4 * PAGE, 1);
+		munmap(mem, FILLED * PAGE);
+		mem = pages(FILLED);
+		r.range.start = (uintptr_t)mem;
+		ret = ioctl(fd, UFFDIO_REGISTER, &r);
+	}
+	CHECK_EQ(ret, 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		fills(fd);
+	CHECK_EQ(madvise(mem, FILLED * PAGE, MADV_DONTNEED), 0);
+	for (uint8_t *p = mem; p < mem + FILLED * PAGE; p += PAGE)
+		CHECK_EQ(differs(p, PAGE, (uintptr_t)p), -1);
+	CHECK_EQ(kill(pid, SIGKILL), 0);
+	join_killed(pid, SIGKILL);
+}
+
 /* ---- rings of asynchronous I/O ---- */
 
 #define NO_MMAP		   (1U << 14)
@@ -574,6 +631,7 @@ int main(int argc, char **argv)
 	repeat(argc, argv, "sleepers", sleepers);
 	repeat(argc, argv, "joiner", joiner);
 	repeat(argc, argv, "filled", filled);
+	repeat(argc, argv, "filled_beside", filled_beside);
 	repeat(argc, argv, "rings", rings);
 	repeat(argc, argv, "traces", traces);
 	return 0;

@@ -227,7 +227,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	 * A page that is not present there does not hold zeroes: the process that reads the
 	 * descriptor fills it, and could not if the mapping were exchanged.
 	 */
-	if (unlikely((uint32_t)request == UFFDIO_REGISTER) && still_lend()) {
+	if (unlikely((uint32_t)request == UFFDIO_REGISTER) && still_lend_range(arg)) {
 		errno = ENOMEM;
 		return -1;
 	}

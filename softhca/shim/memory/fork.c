@@ -356,37 +356,53 @@ static int fork_there(void *arg)
 	return pid;
 }
 
-static bool stack_is_region(void)
-{
-	uint64_t here = (uintptr_t)__builtin_frame_address(0);
-	bool is;
-
-	if (likely(!shim_may_share(here, 1)) || shim_control_mine())
-		return false;
-	shim_control_hold();
-	is = shim_shares(here, 1);
-	shim_control_put();
-	return is;
-}
-
-/* The stack may lie in memory that the application has registered: a coroutine's, for instance. */
-EXPORT pid_t fork(void)
+/*
+ * Calls fn, which forks, on a stack that the child has: the thread's may lie in memory that the
+ * application has registered, a coroutine's for instance.
+ */
+static pid_t fork_by(int (*fn)(void *err))
 {
 	int pid, err = 0;
+
+	if (!shim_shares_now((uintptr_t)__builtin_frame_address(0), 1)) {
+		pid = fn(&err);
+		errno = err;
+		return pid;
+	}
+	pid = stack_new(STACK, fn, &err);
+	if (pid < 0)
+		errno = pid == -ENOMEM ? ENOMEM : err;
+	else
+		errno = err;
+	return pid < 0 ? -1 : pid;
+}
+
+/* Could a child have all of the pages? Makes its copies, and takes them back. */
+static bool has_room(void)
+{
+	bool has;
+
+	shim_fork_prepare();
+	has = !unlisted;
+	for (size_t i = 0; forking.lists && i < count; i++)
+		has &= list[i].copy != 0;
+	shim_fork_parent();
+	return has;
+}
+
+EXPORT pid_t fork(void)
+{
+	int err;
 
 	if (!shim_active())
 		return REAL(fork)();
 	/* The child's C library would miss what it has in pages that the child gets only later. */
-	if (shim_dev.inst && shim_make_private_first(0, 0) == -EAGAIN) {
-		errno = EAGAIN;
+	err = shim_dev.inst ? shim_make_private_first(0, 0) : 0;
+	if (err == -EAGAIN || (err == -ENOMEM && !has_room())) {
+		errno = -err;
 		return -1;
 	}
-	if (!stack_is_region())
-		return REAL(fork)();
-	pid = stack_new(STACK, fork_there, &err);
-	if (pid < 0)
-		errno = pid == -ENOMEM ? ENOMEM : err;
-	return pid < 0 ? -1 : pid;
+	return fork_by(fork_there);
 }
 
 /* Of glibc since 2.34. Headers of earlier ones do not have it. */
@@ -396,26 +412,30 @@ EXPORT pid_t _Fork(void);
  * fork() without the handlers of the program and of libraries, for signal handlers. What the shim does
  * around fork() it does here as well.
  */
-EXPORT pid_t _Fork(void)
+static int bare_fork_there(void *arg)
 {
 	pid_t pid;
 	int err;
 
+	shim_fork_prepare();
+	pid = REAL(_Fork)();
+	err = errno;
+	if (!pid) {
+		shim_forked();
+		sh_exec_forked();
+	} else {
+		shim_fork_parent();
+	}
+	/* The caller's stack, which the child may have had no pages of until now. */
+	*(int *)arg = err;
+	return pid;
+}
+
+EXPORT pid_t _Fork(void)
+{
 	if (!REAL(_Fork)) {
 		errno = ENOSYS;
 		return -1;
 	}
-	if (!shim_active())
-		return REAL(_Fork)();
-	shim_fork_prepare();
-	pid = REAL(_Fork)();
-	if (!pid) {
-		shim_forked();
-		sh_exec_forked();
-		return 0;
-	}
-	err = errno;
-	shim_fork_parent();
-	errno = err;
-	return pid;
+	return shim_active() ? fork_by(bare_fork_there) : REAL(_Fork)();
 }

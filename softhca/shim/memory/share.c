@@ -33,6 +33,13 @@
 
 #define PATIENCE_NS UINT64_C(2000000000)
 
+/*
+ * A region costs three mappings, of which a process may have 65,530, and each registration and fork()
+ * reads the list of mappings. So only so many regions may be smaller than that.
+ */
+#define SMALL_REGIONS 256
+#define SMALL	      (UINT64_C(1) << 20)
+
 static struct ranges regions;
 static struct ranges queues; /* queue pages and doorbell records; some may be unmapped by now */
 
@@ -51,6 +58,18 @@ bool shim_may_queue(uint64_t addr, uint64_t len)
 bool shim_shares(uint64_t addr, uint64_t len)
 {
 	return ranges_overlap(&regions, addr, len);
+}
+
+bool shim_shares_now(uint64_t addr, uint64_t len)
+{
+	bool shares;
+
+	if (likely(!shim_may_share(addr, len)) || shim_control_mine())
+		return false;
+	shim_control_hold();
+	shares = shim_shares(addr, len);
+	shim_control_put();
+	return shares;
 }
 
 bool shim_shares_any(void)
@@ -112,7 +131,12 @@ void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin)
 	struct mapping m;
 	struct maps maps;
 
-	if (!len || maps_open(&maps))
+	if (!len)
+		return;
+	if (end - start < SMALL && regions.count >= SMALL_REGIONS &&
+	    !shim_shares(start, end - start))
+		return;
+	if (maps_open(&maps))
 		return;
 	while ((private || shared) && maps_next(&maps, &m)) {
 		if (m.end <= at || at >= end)
@@ -162,10 +186,10 @@ int shim_changed(uint32_t what, uint64_t addr, uint64_t len)
 static struct sh_action moved;
 
 /*
- * Makes two mappings of the region, because mremap() refuses to work on more than one. The C
- * library's own mremap(), in realloc(), would otherwise let the region grow into pages that are not
- * its own. The first page is split off because it is what is left of a region that has shrunk.
- * What it gets is not what the program may have given to the second page.
+ * Makes two mappings of the region, because mremap() refuses to work on more than one. One that the
+ * shim does not see would otherwise let the region grow into pages that are not its own. (realloc()
+ * it does see: heap.c.) What the first page gets is not what the program may have given to the second
+ * one.
  */
 static void split(uint64_t addr, uint64_t len)
 {

@@ -59,6 +59,8 @@ void shim_share_forked(void);
  */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
+/* The same, taking the connection itself. False also in a handler that interrupted a call with it. */
+bool shim_shares_now(uint64_t addr, uint64_t len);
 /* The same of queue pages, which may have been unmapped since. */
 bool shim_may_queue(uint64_t addr, uint64_t len);
 bool shim_shares_any(void); /* is there a region, or has there been one? */

@@ -10,6 +10,7 @@
  *
  * Owns the stack on which exchanges run. The thread that holds the control connection uses it.
  */
+#include <linux/userfaultfd.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 
@@ -150,6 +151,21 @@ int still_lend(void)
 		return -EAGAIN;
 	__atomic_store_n(&lent, true, __ATOMIC_RELAXED);
 	return 0;
+}
+
+int still_lend_range(const void *arg)
+{
+	struct uffdio_register r;
+	int err = still_lend();
+
+	/*
+	 * Beside threads memory may stay device memory. Its pages can be protected from stores, but never
+	 * go missing.
+	 */
+	if (!err && shim_active() && !sh_peek(&r, (uintptr_t)arg, sizeof(r)) && r.range.len &&
+	    r.mode != UFFDIO_REGISTER_MODE_WP && shim_shares_now(r.range.start, r.range.len))
+		err = -ENOMEM;
+	return err;
 }
 
 /* What the process stores to such pages goes to the pipe, too, until they have been read. */

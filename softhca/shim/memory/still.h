@@ -51,5 +51,7 @@ void still_forked(void);
  * and the call must not go on.
  */
 int still_lend(void);
+/* The same for the range of a struct uffdio_register. Also -ENOMEM: memory there cannot become private. */
+int still_lend_range(const void *uffdio_register);
 
 #endif

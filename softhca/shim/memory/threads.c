@@ -49,18 +49,6 @@ static bool stack_of(const pthread_attr_t *attr, uint64_t *low, uint64_t *high)
 	return true;
 }
 
-static bool is_region(uint64_t low, uint64_t high)
-{
-	bool is;
-
-	if (!shim_may_share(low, high - low) || shim_control_mine())
-		return false;
-	shim_control_hold();
-	is = shim_shares(low, high - low);
-	shim_control_put();
-	return is;
-}
-
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg)
 {
@@ -71,7 +59,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 		return REAL(pthread_create)(thread, attr, fn, arg);
 	own = stack_of(attr, &low, &high);
 	/* A forked child would miss a descriptor in memory that it does not have from the start. */
-	if (before(low, high) || (own && is_region(low, high)))
+	if (before(low, high) || (own && shim_shares_now(low, high - low)))
 		return EAGAIN;
 	return REAL(pthread_create)(thread, attr, fn, arg);
 }
