@@ -74,14 +74,16 @@ static void resize_once(enum kind kind, int from, int to, uint32_t start, uint32
 }
 
 /*
- * Begins at every third position, which is often odd and often even, and with every third number of completions that
- * wait, none and a full CQ among them. With ROWS=all, as in the long tier, at each and with each.
+ * Begins at positions so far apart, which are often odd and often even, and with as many completions that wait, none among
+ * them. With ROWS=all, as in the long tier, at each and with each; in the quick tier with a few.
  */
 static uint32_t positions_apart(void)
 {
-	const char *rows = getenv("ROWS");
+	const char *rows = getenv("ROWS"), *tier = getenv("TIER");
 
-	return rows && !strcmp(rows, "all") ? 1 : 3;
+	if (rows && !strcmp(rows, "all"))
+		return 1;
+	return tier && !strcmp(tier, "full") ? 3 : 7;
 }
 
 static void resize(enum kind kind)
