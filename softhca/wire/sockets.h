@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The sockets of the wire, one for each address. They need no privilege. The kernel drops what comes
- * from outside of the prefix.
+ * from outside of the prefix and is of no peer.
  */
 #ifndef SOFTHCA_WIRE_SOCKETS_H
 #define SOFTHCA_WIRE_SOCKETS_H
@@ -42,7 +42,7 @@ void sh_wire_close_group(const struct sh_wire_config *wire, uint32_t number, int
 
 /* Bytes of the receive buffer that the kernel has granted. */
 unsigned int sh_wire_buffer(int fd);
-/* Packets that the kernel has dropped: the buffer was full, or they came from outside of the prefix. */
+/* Packets that the kernel has dropped: the buffer was full, or they came from neither the network nor a peer. */
 unsigned int sh_wire_dropped(int fd);
 
 #endif
