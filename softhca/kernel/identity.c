@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The files that say which host this is, below host<K>: its name, and the id of its boot. Only an
- * instance of several hosts has them: a single host is the machine. With a wire, host0/addresses has a line
+ * The files that say which host this is, below host<K>: its name, and the id of its boot. Instances
+ * of several hosts have them, and those that share a machine with others of their wire. Else the single host is the machine. With a wire, host0/addresses has a line
  * for each port, its address and prefix, which the shim tells programs. Also the directory where each
  * `softhca run` records itself (softhca/host/runs.h).
  */
@@ -12,6 +12,7 @@
 
 #include "softhca/host/address.h"
 #include "softhca/wire/address.h"
+#include "softhca/wire/sockets.h"
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
@@ -32,12 +33,11 @@ static int uuid_text(char text[40])
 	return 0;
 }
 
-static int make_host(struct kernel *k, uint32_t host)
+static int make_host(struct kernel *k, uint32_t host, const char *name)
 {
-	char path[64], name[SH_HOST_NAME], uuid[40];
+	char path[64], uuid[40];
 	int err;
 
-	sh_host_name(name, host);
 	err = uuid_text(uuid);
 	if (err)
 		return err;
@@ -68,17 +68,32 @@ static int make_addresses(struct kernel *k)
 	return dir_make(k->dir_fd, "host0") ?: file_write(k->dir_fd, "host0/addresses", "%s", text);
 }
 
+/* Programs take two hosts of one name for the same one, and do not use the wire between them. */
+static int make_wire_host(struct kernel *k)
+{
+	const struct sh_wire_config *wire = &k->cfg.device.wire;
+	char address[SH_WIRE_TEXT], name[SH_WIRE_NAME];
+
+	if (!wire->n || !sh_wire_shared(wire))
+		return 0;
+	sh_wire_text(address, wire->address[0]);
+	sh_wire_name(name, address);
+	return make_host(k, 0, name);
+}
+
 int identity_make(struct kernel *k)
 {
+	char name[SH_HOST_NAME];
 	uint32_t i;
 	int err;
 
 	if (mkdirat(k->dir_fd, "runs", 0700) < 0)
 		return -errno;
 	for (i = 0; k->cfg.device.hosts > 1 && i < k->cfg.device.hosts; i++) {
-		err = make_host(k, i);
+		sh_host_name(name, i);
+		err = make_host(k, i, name);
 		if (err)
 			return err;
 	}
-	return make_addresses(k);
+	return make_wire_host(k) ?: make_addresses(k);
 }

@@ -56,6 +56,30 @@ static bool interface_of(struct sh_ip address, char name[IFNAMSIZ])
 	return found;
 }
 
+bool sh_wire_shared(const struct sh_wire_config *wire)
+{
+	struct ifaddrs *all, *i;
+	bool found = is_loopback(wire->network);
+
+	if (found || getifaddrs(&all))
+		return found;
+	for (i = all; i && !found; i = i->ifa_next) {
+		const union sh_wire_at *at = (const void *)i->ifa_addr;
+		struct sh_ip has;
+		uint16_t port;
+
+		if (!at || (at->any.sa_family != AF_INET && at->any.sa_family != AF_INET6))
+			continue;
+		has = sh_wire_from(at, &port);
+		found = sh_wire_lid(wire, has) != 0;
+		for (uint32_t n = 0; n < wire->n; n++)
+			if (sh_ip_same(wire->address[n], has))
+				found = false;
+	}
+	freeifaddrs(all);
+	return found;
+}
+
 static uint32_t overhead(struct sh_ip address)
 {
 	return sh_ip_is4(address) ? OVERHEAD : OVERHEAD - SH_IPV4_BYTES + SH_IPV6_BYTES;

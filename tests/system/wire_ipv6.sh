@@ -182,6 +182,10 @@ strangers() {
 	done
 	until_true dropped && [ "$(counter a .wire.malformed)" -eq "$malformed" ] && send_from fd77:1:3::9 && until_true malformed
 }
+names() {
+	on a hostname >"$tmp/a.name" && on b hostname >"$tmp/b.name" && [ "$(cat "$tmp/a.name" "$tmp/b.name" | paste -s)" = "softhca-fd77-1-2--1	softhca-fd77-1-3--9" ] &&
+		on b getent ahostsv6 softhca-fd77-1-2--1 | grep -q "^$one " && [ "$(on a hostid)" != "$(on b hostid)" ]
+}
 ok "two instances on two networks" peers
 for transport in rc ud; do
 	ok "a peer: our $transport" ours across "$TOOLS/ibv_${transport}_pingpong" --verify -n 100
@@ -198,5 +202,6 @@ if command -v python3 >/dev/null; then
 else
 	skip "packets of strangers" "install python3"
 fi
+ok "their hosts have names of their own" names
 ok "nothing is left behind" ended
 finish

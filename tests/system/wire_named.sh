@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: two instances on two networks, which name each other with --peer, and two whose addresses give no LID (--lid). wire.sh and
-# wire_cm.sh have what goes over a wire; wire_ipv6.sh has peers of IPv6.
+# Description: two instances on two networks, which name each other with --peer, and two whose addresses give no LID (--lid). Also the
+# names that hosts of one machine have. wire.sh and wire_cm.sh have what goes over a wire; wire_ipv6.sh has peers of IPv6.
 . "$srcdir/lib.sh" || exit 1
 . "$srcdir/wire_pair.sh" || exit 1
 
@@ -112,6 +112,38 @@ else
 	skip "a capture has the peer's address" "install tshark"
 fi
 
+# On one machine a program must not take the hosts of both instances for one.
+names() {
+	for instance in a b; do
+		on "$instance" sh -c 'hostname && uname -n && cat /etc/hostname /proc/sys/kernel/hostname && hostid && cat /proc/sys/kernel/random/boot_id' \
+			>"$tmp/$instance.names" || return 1
+	done
+	cat "$tmp/a.names" "$tmp/b.names"
+	[ "$(head -n 4 "$tmp/a.names" | sort -u)" = "softhca-$(tr . - <<<"$one.1")" ] &&
+		[ "$(head -n 4 "$tmp/b.names" | sort -u)" = "softhca-$(tr . - <<<"$two.5")" ] &&
+		[ -z "$(comm -12 <(sort "$tmp/a.names") <(sort "$tmp/b.names"))" ] && [ "$(sort -u "$tmp/a.names" | wc -l)" -eq 3 ]
+}
+# The names are known in both, by each call.
+resolves() {
+	for instance in a b; do
+		for address in "$one.1" "$two.5"; do
+			on "$instance" python3 -c 'import socket, sys
+name, address = sys.argv[1:]
+for n in name, name.upper(), name + ".":
+    assert socket.gethostbyname(n) == address, n
+    assert socket.gethostbyname_ex(n) == (name, [], [address]), socket.gethostbyname_ex(n)
+    got = socket.getaddrinfo(n, 80, socket.AF_INET, socket.SOCK_STREAM, 0, socket.AI_CANONNAME)
+    assert [(g[3], g[4]) for g in got] == [(name, (address, 80))], got' "softhca-$(tr . - <<<"$address")" "$address" || return 1
+		done
+	done
+	status 2 on a getent hosts softhca-10-1-2
+}
+ok "hosts of one machine have names of their own" names
+ok "which are known in each instance" resolves
+own_name() {
+	"$SOFTHCA" start c && on c hostname >"$tmp/c.name" && "$SOFTHCA" stop c && [ "$(cat "$tmp/c.name")" = "$(uname -n)" ]
+}
+ok "a host without a wire keeps the machine's name" own_name
 ok "nothing came damaged" shows a '.wire.bad_icrc == 0'
 ok "nothing is left behind" unpair
 
