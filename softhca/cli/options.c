@@ -130,7 +130,7 @@ static void usage(const char *verb)
 	     "                    of that network, over UDP: an address of this machine, of IPv4 "
 	     "or "
 	     "IPv6,\n"
-	     "                    for each port, which decides its LID\n"
+	     "                    for each port, host after host, which decides its LID\n"
 	     "  --peer LID=ADDRESS[,LID=ADDRESS...]  this address outside of that network is on "
 	     "the fabric,\n"
 	     "                    too, with this LID; at both ends; can be repeated\n"
@@ -366,22 +366,18 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 			 opt->device.hosts, opt->device.hcas_per_host, SH_MAX_HCAS);
 		return false;
 	}
-	if (opt->device.wire.n && opt->device.hosts > 1) {
-		complain("--wire and --hosts %u do not go together yet: an instance with a wire is "
-			 "one host, and the others are other instances",
-			 opt->device.hosts);
-		return false;
-	}
 	if (opt->device.wire.n && opt->device.loopback) {
 		complain("--wire and --wire-loopback do not go together: packets of an instance "
 			 "with a wire leave it as bytes anyway");
 		return false;
 	}
-	if (opt->device.wire.n &&
-	    opt->device.wire.n != opt->device.hcas_per_host * opt->device.ports) {
+	if (opt->device.wire.n && opt->device.wire.n != opt->device.hosts *
+								opt->device.hcas_per_host *
+								opt->device.ports) {
 		complain("--wire names %u address(es), and the instance has %u port(s): name one "
 			 "for each port, in their order",
-			 opt->device.wire.n, opt->device.hcas_per_host * opt->device.ports);
+			 opt->device.wire.n,
+			 opt->device.hosts * opt->device.hcas_per_host * opt->device.ports);
 		return false;
 	}
 	if (!opt->device.driver_abi)

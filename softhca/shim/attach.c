@@ -185,7 +185,7 @@ static void complain_host(const char *variable)
 		       variable, hosts, hosts == 1 ? "" : "s");
 }
 
-/* Of a single host, if the daemon has written one: the host is not the machine then. */
+/* If the daemon has written one: the host is not the machine then. */
 static void read_name(void)
 {
 	char path[PATH_MAX];
@@ -230,10 +230,7 @@ static void init_once(void)
 		complain_host(host);
 		return;
 	}
-	if (shim.several)
-		sh_host_name(shim.name, shim.host);
-	else
-		read_name();
+	read_name();
 	shim.files_dev = st.st_dev;
 	take_lease();
 	if (sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/sys/kernel/yama", F_OK)) == 0)

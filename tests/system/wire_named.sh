@@ -162,6 +162,60 @@ lids() { shows a ".wire.addresses == [{address: \"$one.9\", lid: 1}] and .hosts[
 ok "show tells these LIDs" lids
 ok "nothing is left behind" unpair
 
+# Instances of two hosts each: an address for each port, host after host.
+hosts() {
+	shows a ".wire.addresses == [{address: \"$one.1\", lid: 1}, {address: \"$one.2\", lid: 2}] and [.hosts[].hcas[].ports[].lid] == [1, 2]" &&
+		shows b '[.hosts[].hcas[].ports[].lid] == [3, 4]'
+}
+host_names() {
+	for at in "a 0 $one.1" "a 1 $one.2" "b 0 $one.3" "b 1 $one.4"; do
+		# shellcheck disable=SC2086 # words
+		set -- $at
+		timeout 60 "$SOFTHCA" run --instance "$1" --host "$2" -- sh -c 'hostname && cat /etc/hostname && getent hosts "$(hostname)"' >"$tmp/names" || return 1
+		name=softhca-$(tr . - <<<"$3")
+		[ "$(sort -u "$tmp/names" | tr -s ' ')" = "$(printf '%s\n' "$3 $name" "$name")" ] && on "$1" env "SOFTHCA_HOST=$2" "$PROGRAMS/addresses" wire "$3" 24 ||
+			{ cat "$tmp/names"; return 1; }
+	done
+}
+rsh() { # rsh HOST NAME
+	[ "$(on a "$(dirname "$SOFTHCA")/softhca-rsh" "$1" hostname)" = "softhca-$(tr . - <<<"$2")" ]
+}
+inside() { # between the hosts of one instance, by the address on the wire
+	on a env SOFTHCA_HOST=1 rping -s -a "$one.2" -C 5 >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true holds a "$listens" && on a rping -c -a "$one.2" -C 5
+	wait "$server" && until_true holds a "$no_channel"
+}
+not_its_own() {
+	status 255 on a env SOFTHCA_HOST=1 rping -s -a "$one.1" -C 1 >"$tmp/out" 2>&1 && grep -q 'assign requested address' "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+parted() {
+	"$SOFTHCA" fault a drop 100% --from "$one.2" --to "$one.4" && across "$TOOLS/ibv_rc_pingpong" -n 10 || return 1
+	if across env SOFTHCA_HOST=1 "$TOOLS/ibv_rc_pingpong" -n 3 --timeout 8 >"$tmp/failed" 2>&1; then
+		echo "it went through"
+		return 1
+	fi
+	"$SOFTHCA" fault a off
+}
+ok "two instances of two hosts" pair "--hosts 2 --wire A.1/24,A.2" "--hosts 2 --wire A.3/24,A.4"
+ok "each host has its address" hosts
+ok "and a name of it" host_names
+for at in "host0 $one.1" "host1 $one.2" "$one.2 $one.2" "softhca-$(tr . - <<<"$one.2") $one.2" "localhost $one.1"; do
+	# shellcheck disable=SC2086 # words
+	ok "softhca-rsh ${at% *}" rsh $at
+done
+for transport in rc ud srq; do
+	ok "hosts: $transport, between the first ones" ours across "$TOOLS/ibv_${transport}_pingpong" --verify -n 50
+	ok "hosts: $transport, between the second ones" ours across env SOFTHCA_HOST=1 "$TOOLS/ibv_${transport}_pingpong" --verify -n 50
+done
+ok "hosts: rc, by GID" ours across env SOFTHCA_HOST=1 "$TOOLS/ibv_rc_pingpong" --verify -g 1 -n 50
+ok "hosts: rping" by_address "env SOFTHCA_HOST=1 rping -s -C 10 -V" "rping -c -a $one.2 -C 10 -V"
+ok "hosts: ucmatose, by GID" by_address "env SOFTHCA_HOST=1 ucmatose -f gid -P ib -b ::ffff:$one.2" "env SOFTHCA_HOST=1 ucmatose -f gid -P ib -s ::ffff:$one.2"
+ok "hosts: rping inside an instance" inside
+ok "hosts: the other host's address is not to bind to" not_its_own
+ok "hosts: a fault between two of them" ours parted
+ok "nothing is left behind" unpair
+
 # Two ports, of which one has an address that gives a LID.
 two_ports() {
 	"$SOFTHCA" start --ports 2 --wire "$one.7/24,$two.7" --lid 7,600 c 2>"$tmp/c.out" && return 1

@@ -54,7 +54,7 @@ static in_addr_t own_address(void)
 	char text[INET6_ADDRSTRLEN];
 	in_addr_t a[4] = {0};
 
-	if (shim.several || !sh_wire_name_address(shim.name, text))
+	if (!sh_wire_name_address(shim.name, text))
 		return sh_host_address(shim.host, 1).s_addr;
 	(void)inet_pton(strchr(text, ':') ? AF_INET6 : AF_INET, text, a);
 	return a[0] ^ a[1] ^ a[2] ^ a[3];
