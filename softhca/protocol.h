@@ -17,7 +17,7 @@
  *					of the open(), if it is not O_RDONLY. The same of umad and issm: mads/<n>...
  *	    host<K>/sys/...		what /sys is to processes of host K (class/infiniband, class/infiniband_verbs, ...)
  *	    host<K>/dev/infiniband/{uverbs<N>,rdma_cm}	regular files, so that stat and access find something
- *	    host<K>/{etc/hostname,proc/sys/kernel/hostname,proc/sys/kernel/random/boot_id}	where there are several hosts
+ *	    host<K>/{etc/hostname,proc/sys/kernel/hostname,proc/sys/kernel/random/boot_id}	where hosts have names of their own
  *	    runs/<pid>.<start>		one per `softhca run` in an instance of several hosts, with its host's number: see
  *					softhca/host/runs.h. The run takes it away at its end, when no process is left that descends
  *					from it; otherwise, or when it was killed, it stays as long as the instance

@@ -171,7 +171,8 @@ static int find_wire(int memory, struct sh_wire_config *wire)
 		return -errno;
 	*wire = (struct sh_wire_config){.n = inst->wire.last_lid != 0,
 					.network = inst->wire.network,
-					.last_lid = inst->wire.last_lid};
+					.last_lid = inst->wire.last_lid,
+					.list = inst->wire.list};
 	munmap((void *)(uintptr_t)inst, SH_CTX_OFF);
 	return 0;
 }

@@ -130,7 +130,13 @@ static void usage(const char *verb)
 	     "                    of that network, over UDP: an address of this machine, of IPv4 "
 	     "or "
 	     "IPv6,\n"
-	     "                    for each port, which decides its LID\n"
+	     "                    for each port, host after host, which decides its LID\n"
+	     "  --peer LID=ADDRESS[,LID=ADDRESS...]  this address outside of that network is on "
+	     "the fabric,\n"
+	     "                    too, with this LID; at both ends; can be repeated\n"
+	     "  --lid LID[,LID...]  LIDs of the ports, where the addresses of --wire give none; "
+	     "others name\n"
+	     "                    these ports with --peer\n"
 	     "  --wire-loopback   for tests: each packet becomes bytes of RoCEv2, which are "
 	     "checked and\n"
 	     "                    read again\n"
@@ -151,6 +157,8 @@ enum {
 	OPT_CQE,
 	OPT_CM_TIMEOUT,
 	OPT_WIRE,
+	OPT_PEER,
+	OPT_LID,
 	OPT_LOOPBACK,
 	OPT_INSTANCE,
 	OPT_HOST,
@@ -169,6 +177,8 @@ static const struct option options[] = {
 	{"driver-abi", required_argument, NULL, OPT_ABI},
 	{"cqe-size", required_argument, NULL, OPT_CQE},
 	{"wire", required_argument, NULL, OPT_WIRE},
+	{"peer", required_argument, NULL, OPT_PEER},
+	{"lid", required_argument, NULL, OPT_LID},
 	{"wire-loopback", no_argument, NULL, OPT_LOOPBACK},
 	{"cm-timeout", required_argument, NULL, OPT_CM_TIMEOUT},
 	{"instance", required_argument, NULL, OPT_INSTANCE},
@@ -204,10 +214,42 @@ static bool of_trace_alone(int option)
 	return option == OPT_SUMMARY || option == 'o' || option == 'w';
 }
 
+static bool take_peer(const char *arg, struct sh_wire_words *words)
+{
+	int n = 0;
+
+	while (words->peers[n])
+		n++;
+	if (n < SH_WIRE_PEERS) {
+		words->peers[n] = arg;
+		return true;
+	}
+	complain("--peer: there are more than %d peers: name fewer", SH_WIRE_PEERS);
+	exit(EXIT_SELF);
+}
+
+/* Where the wire leads. Ends the process after a message. */
+static void read_wire(struct run_options *opt)
+{
+	const struct sh_wire_words *words = &opt->words;
+	char why[256];
+
+	if (words->wire && sh_wire_parse(words, &opt->device.wire, why, sizeof(why)))
+		return;
+	if (words->wire)
+		complain("%s", why);
+	else if (words->lids || words->peers[0])
+		complain("%s is about a wire, and the instance has none: name its own address, "
+			 "too, with --wire ADDRESS/PREFIX",
+			 words->lids ? "--lid" : "--peer");
+	else
+		return;
+	exit(EXIT_SELF);
+}
+
 static bool take_option(int option, const char *arg, struct run_options *opt)
 {
 	unsigned long value;
-	char why[256];
 	int word;
 
 	switch (option) {
@@ -254,10 +296,13 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		return parse_length("--cm-timeout must be from 1ms to 60s", arg, 1000000,
 				    UINT64_C(60000000000), &opt->cm_timeout_ns);
 	case OPT_WIRE:
-		if (sh_wire_parse(arg, &opt->device.wire, why, sizeof(why)))
-			return true;
-		complain("--wire: %s", why);
-		exit(EXIT_SELF);
+		opt->words.wire = arg;
+		return true;
+	case OPT_LID:
+		opt->words.lids = arg;
+		return true;
+	case OPT_PEER:
+		return take_peer(arg, &opt->words);
 	case OPT_LOOPBACK:
 		return opt->device.loopback = true;
 	case OPT_HOST:
@@ -307,6 +352,7 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 			 "instances, use only --host and --mmio with --instance");
 		return false;
 	}
+	read_wire(opt);
 	if (!opt->instance && opt->host >= opt->device.hosts) {
 		complain("there is no host %u: the instance is to have %u host%s, counted from 0; "
 			 "choose a lower --host, or more --hosts",
@@ -320,22 +366,18 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 			 opt->device.hosts, opt->device.hcas_per_host, SH_MAX_HCAS);
 		return false;
 	}
-	if (opt->device.wire.n && opt->device.hosts > 1) {
-		complain("--wire and --hosts %u do not go together yet: an instance with a wire is "
-			 "one host, and the others are other instances",
-			 opt->device.hosts);
-		return false;
-	}
 	if (opt->device.wire.n && opt->device.loopback) {
 		complain("--wire and --wire-loopback do not go together: packets of an instance "
 			 "with a wire leave it as bytes anyway");
 		return false;
 	}
-	if (opt->device.wire.n &&
-	    opt->device.wire.n != opt->device.hcas_per_host * opt->device.ports) {
+	if (opt->device.wire.n && opt->device.wire.n != opt->device.hosts *
+								opt->device.hcas_per_host *
+								opt->device.ports) {
 		complain("--wire names %u address(es), and the instance has %u port(s): name one "
 			 "for each port, in their order",
-			 opt->device.wire.n, opt->device.hcas_per_host * opt->device.ports);
+			 opt->device.wire.n,
+			 opt->device.hosts * opt->device.hcas_per_host * opt->device.ports);
 		return false;
 	}
 	if (!opt->device.driver_abi)

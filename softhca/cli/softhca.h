@@ -14,6 +14,7 @@
 #include "softhca/host/instdir.h"
 #include "softhca/kernel/kernel.h"
 #include "softhca/protocol.h"
+#include "softhca/wire/address.h"
 
 #define EXIT_USAGE 2
 #define EXIT_SELF  125 /* as with env and nice: softhca did not start the command */
@@ -43,8 +44,9 @@ enum library { LIBRARY_AUTO, LIBRARY_OURS, LIBRARY_SYSTEM };
 
 struct run_options {
 	struct sh_config device;
-	uint64_t cm_timeout_ns; /* 0: not given */
-	const char *instance;	/* run: the running instance to use */
+	struct sh_wire_words words; /* as given; device.wire is what they say */
+	uint64_t cm_timeout_ns;	    /* 0: not given */
+	const char *instance;	    /* run: the running instance to use */
 	unsigned int host;
 	bool host_given;
 	const char *mmio; /* as given, or NULL */

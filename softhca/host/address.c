@@ -5,6 +5,9 @@
 #include <strings.h>
 
 #include "address.h"
+
+#define WIRE_NAME "softhca-"
+
 int sh_host_of_name(const char *name)
 {
 	const char *digit = name + 4;
@@ -24,6 +27,39 @@ int sh_host_of_name(const char *name)
 void sh_host_name(char name[SH_HOST_NAME], unsigned int host)
 {
 	snprintf(name, SH_HOST_NAME, "host%u", host & 255);
+}
+
+void sh_wire_name(char name[SH_WIRE_NAME], const char *address)
+{
+	snprintf(name, SH_WIRE_NAME, WIRE_NAME "%s", address);
+	for (char *c = name; *c; c++)
+		if (*c == '.' || *c == ':')
+			*c = '-';
+}
+
+static bool read_as(const char *text, int family, char by, char address[INET6_ADDRSTRLEN])
+{
+	size_t len = strlen(text);
+	struct in6_addr any;
+
+	len -= len && text[len - 1] == '.';
+	if (len >= INET6_ADDRSTRLEN)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '.' || text[i] == ':')
+			return false;
+		address[i] = text[i] == '-' ? by : text[i];
+	}
+	address[len] = '\0';
+	return inet_pton(family, address, &any) == 1;
+}
+
+bool sh_wire_name_address(const char *name, char address[INET6_ADDRSTRLEN])
+{
+	size_t len = strlen(WIRE_NAME);
+
+	return !strncasecmp(name, WIRE_NAME, len) && (read_as(name + len, AF_INET, '.', address) ||
+						      read_as(name + len, AF_INET6, ':', address));
 }
 
 struct in_addr sh_host_address(unsigned int host, unsigned int n)

@@ -8,6 +8,8 @@
  *
  *	fd53:4f46:5448:K::N	the same, as IPv6: for rdma_cm alone, since no socket can have it
  *
+ *	softhca-A		the host of an instance at address A of a wire, with - for each . or :
+ *
  * All of 127/8 is local on Linux, so any user can bind sockets there. Knows no instance: the caller
  * finds out whether it has that many hosts.
  */
@@ -30,6 +32,12 @@ int sh_host_of_name(const char *name);
 
 /* "hostK"; K is below 256. */
 void sh_host_name(char name[SH_HOST_NAME], unsigned int host);
+
+/* "softhca-10-1-2-3", "softhca-fd00-1--3" */
+#define SH_WIRE_NAME 64
+void sh_wire_name(char name[SH_WIRE_NAME], const char *address);
+/* The address in such a name, as text. False: it is not one of these. */
+bool sh_wire_name_address(const char *name, char address[INET6_ADDRSTRLEN]);
 
 /* Address N of host K; both are below 256. */
 struct in_addr sh_host_address(unsigned int host, unsigned int n);

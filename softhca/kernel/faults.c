@@ -76,10 +76,11 @@ static bool find_end(struct kernel *k, char *address, uint32_t *end, struct sh_s
 	}
 	lid = wire_lid(k, ip);
 	if (!lid)
-		status_say(st, ENOENT,
-			   "%s is not in the network of the instance's wire, which softhca show "
-			   "prints",
-			   address);
+		status_say(
+			st, ENOENT,
+			"%s is neither in the network of the instance's wire nor a peer: softhca "
+			"show prints both",
+			address);
 	*end = SH_FAULT_FAR | lid;
 	return lid;
 }

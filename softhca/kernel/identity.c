@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The files that say which host this is, below host<K>: its name, and the id of its boot. Only an
- * instance of several hosts has them: a single host is the machine. With a wire, host0/addresses has a line
- * for each port, its address and prefix, which the shim tells programs. Also the directory where each
+ * The files that say which host this is, below host<K>: its name, and the id of its boot. Instances
+ * of several hosts have them, and those that share a machine with others of their wire. Else the single host is the machine. With a wire, host<K>/addresses has a line
+ * for each port of the host, its address and prefix, which the shim tells programs. Also the directory where each
  * `softhca run` records itself (softhca/host/runs.h).
  */
 #include <errno.h>
@@ -12,6 +12,7 @@
 
 #include "softhca/host/address.h"
 #include "softhca/wire/address.h"
+#include "softhca/wire/sockets.h"
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
@@ -32,12 +33,11 @@ static int uuid_text(char text[40])
 	return 0;
 }
 
-static int make_host(struct kernel *k, uint32_t host)
+static int make_host(struct kernel *k, uint32_t host, const char *name)
 {
-	char path[64], name[SH_HOST_NAME], uuid[40];
+	char path[64], uuid[40];
 	int err;
 
-	sh_host_name(name, host);
 	err = uuid_text(uuid);
 	if (err)
 		return err;
@@ -53,32 +53,54 @@ static int make_host(struct kernel *k, uint32_t host)
 	return err ?: file_write(k->dir_fd, path, "%s\n", uuid);
 }
 
-static int make_addresses(struct kernel *k)
+/* Lines of the host's addresses on the wire. */
+static int make_addresses(struct kernel *k, uint32_t host)
 {
 	const struct sh_wire_config *wire = &k->cfg.device.wire;
-	char text[SH_WIRE_MOST * (SH_WIRE_TEXT + 8)] = "", address[SH_WIRE_TEXT];
+	uint32_t ports = k->cfg.device.hcas_per_host * k->cfg.device.ports;
+	char text[SH_WIRE_MOST * (SH_WIRE_TEXT + 8)] = "", address[SH_WIRE_TEXT], path[64];
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < wire->n; i++) {
+	for (uint32_t i = host * ports; i < (host + 1) * ports; i++) {
 		sh_wire_text(address, wire->address[i]);
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s/%u\n", address, wire->prefix);
 	}
-	if (!wire->n)
-		return 0;
-	return dir_make(k->dir_fd, "host0") ?: file_write(k->dir_fd, "host0/addresses", "%s", text);
+	snprintf(path, sizeof(path), "host%u", host);
+	if (dir_make(k->dir_fd, path))
+		return -errno;
+	snprintf(path, sizeof(path), "host%u/addresses", host);
+	return file_write(k->dir_fd, path, "%s", text);
+}
+
+/*
+ * The name that tells a host from the others of its fabric. Programs take two hosts of one name for the
+ * same one, and do not use the wire between them. False: the host is the machine.
+ */
+static bool choose_name(const struct kernel *k, uint32_t host, char name[SH_WIRE_NAME])
+{
+	const struct sh_config *device = &k->cfg.device;
+	char address[SH_WIRE_TEXT], plain[SH_HOST_NAME];
+
+	if (device->wire.n && (device->hosts > 1 || sh_wire_shared(&device->wire))) {
+		sh_wire_text(address, wire_address(k, host * device->hcas_per_host, 1));
+		sh_wire_name(name, address);
+		return true;
+	}
+	sh_host_name(plain, host);
+	snprintf(name, SH_WIRE_NAME, "%s", plain);
+	return device->hosts > 1;
 }
 
 int identity_make(struct kernel *k)
 {
-	uint32_t i;
-	int err;
+	char name[SH_WIRE_NAME];
+	int err = mkdirat(k->dir_fd, "runs", 0700) < 0 ? -errno : 0;
 
-	if (mkdirat(k->dir_fd, "runs", 0700) < 0)
-		return -errno;
-	for (i = 0; k->cfg.device.hosts > 1 && i < k->cfg.device.hosts; i++) {
-		err = make_host(k, i);
-		if (err)
-			return err;
+	for (uint32_t i = 0; !err && i < k->cfg.device.hosts; i++) {
+		if (choose_name(k, i, name))
+			err = make_host(k, i, name);
+		if (!err && k->cfg.device.wire.n)
+			err = make_addresses(k, i);
 	}
-	return make_addresses(k);
+	return err;
 }

@@ -277,6 +277,15 @@ void wire_show(struct kernel *k, struct out *o)
 		dropped += sh_wire_dropped(k->wire.fd[i]);
 	}
 	out_end_array(o);
+	out_begin_array(o, "peers");
+	for (uint32_t i = 0; i < cfg->peers; i++) {
+		out_begin_object(o, NULL);
+		sh_wire_text(text, cfg->list.at[i].address);
+		out_text(o, "address", text);
+		out_int(o, "lid", cfg->list.at[i].lid);
+		out_end_object(o);
+	}
+	out_end_array(o);
 	out_text(o, "state", k->wire.lost ? "ended" : k->wire.ready ? "ready" : "starting");
 	out_int(o, "pid", (uint64_t)k->wire.pid);
 	out_int(o, "mtu", cfg->mtu);

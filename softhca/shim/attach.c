@@ -185,6 +185,22 @@ static void complain_host(const char *variable)
 		       variable, hosts, hosts == 1 ? "" : "s");
 }
 
+/* If the daemon has written one: the host is not the machine then. */
+static void read_name(void)
+{
+	char path[PATH_MAX];
+	long fd, n;
+
+	snprintf(path, sizeof(path), "%.*s/etc/hostname", PATH_MAX - 64, shim.root);
+	fd = sh_sys(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC));
+	if (fd < 0)
+		return;
+	n = sh_sys(syscall(SYS_read, (int)fd, shim.name, sizeof(shim.name) - 1));
+	(void)sh_sys(syscall(SYS_close, (int)fd));
+	shim.name[n > 0 ? n : 0] = '\0';
+	shim.name[strcspn(shim.name, "\n")] = '\0';
+}
+
 static void init_once(void)
 {
 	const char *instance = getenv("SOFTHCA_INSTANCE");
@@ -214,6 +230,7 @@ static void init_once(void)
 		complain_host(host);
 		return;
 	}
+	read_name();
 	shim.files_dev = st.st_dev;
 	take_lease();
 	if (sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/sys/kernel/yama", F_OK)) == 0)

@@ -15,11 +15,13 @@
 #include <sys/types.h>
 
 #include "softhca/device/memory/dev.h"
+#include "softhca/host/address.h"
 #include "compiler.h"
 
 struct shim {
-	bool active;  /* this process belongs to an instance */
-	bool several; /* the instance has more than one host */
+	bool active;		 /* this process belongs to an instance */
+	bool several;		 /* the instance has more than one host */
+	char name[SH_WIRE_NAME]; /* of the host; empty: the machine's */
 	unsigned int host;
 	char dir[PATH_MAX];  /* directory of the instance */
 	char root[PATH_MAX]; /* dir/host<K>: replaces / in redirected paths */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Addresses of the wire, as text, as numbers and for sockets. The LID of a port is its address less
- * the network: instances agree on LIDs without a word.
+ * the network: instances agree on LIDs without a word. Other addresses have the LIDs that the options say.
  */
 #ifndef SOFTHCA_WIRE_ADDRESS_H
 #define SOFTHCA_WIRE_ADDRESS_H
@@ -12,22 +12,29 @@
 
 #include "softhca/device/memory/instance.h"
 
+/* The options that say what a wire is. */
+struct sh_wire_words {
+	const char *wire;		      /* ADDRESS/PREFIX[,ADDRESS...] */
+	const char *lids;		      /* LID[,LID...], or NULL */
+	const char *peers[SH_WIRE_PEERS + 1]; /* LID=ADDRESS[,LID=ADDRESS...] each, up to a NULL */
+};
 /*
- * Reads ADDRESS/PREFIX[,ADDRESS...] into *wire, all but the MTU. False: why[len] says in a sentence
- * what is wrong with it.
+ * Reads them into *wire, all but the MTU. False: why[len] says in a sentence what is wrong, behind the
+ * name of the option.
  */
-bool sh_wire_parse(const char *text, struct sh_wire_config *wire, char *why, size_t len);
+bool sh_wire_parse(const struct sh_wire_words *words, struct sh_wire_config *wire, char *why,
+		   size_t len);
 
 /* The LID of an address, or 0: it is not on the wire. */
 static inline uint32_t sh_wire_lid(const struct sh_wire_config *wire, struct sh_ip address)
 {
-	return sh_ip_lid(wire->network, wire->last_lid, address);
+	return sh_wire_list_lid(&wire->list, wire->network, wire->last_lid, address);
 }
 
-/* The address of a LID on the wire. */
+/* The address of a LID on the wire, or :: if none has it. */
 static inline struct sh_ip sh_wire_address(const struct sh_wire_config *wire, uint32_t lid)
 {
-	return sh_ip_of_lid(wire->network, lid);
+	return sh_wire_list_address(&wire->list, wire->network, wire->last_lid, lid);
 }
 
 /*

@@ -66,7 +66,7 @@ static bool find_way(struct sh_dev *dev, const struct sh_packet *p, uint16_t dli
 		.merge = __atomic_load_n(&engine.merges, __ATOMIC_RELAXED) && dlid < SH_MAX_LIDS &&
 			 __atomic_load_n(&engine.softhca[dlid], __ATOMIC_RELAXED),
 	};
-	return true;
+	return way->ip.to.hi || way->ip.to.lo;
 }
 
 /*

@@ -56,6 +56,30 @@ static bool interface_of(struct sh_ip address, char name[IFNAMSIZ])
 	return found;
 }
 
+bool sh_wire_shared(const struct sh_wire_config *wire)
+{
+	struct ifaddrs *all, *i;
+	bool found = is_loopback(wire->network);
+
+	if (found || getifaddrs(&all))
+		return found;
+	for (i = all; i && !found; i = i->ifa_next) {
+		const union sh_wire_at *at = (const void *)i->ifa_addr;
+		struct sh_ip has;
+		uint16_t port;
+
+		if (!at || (at->any.sa_family != AF_INET && at->any.sa_family != AF_INET6))
+			continue;
+		has = sh_wire_from(at, &port);
+		found = sh_wire_lid(wire, has) != 0;
+		for (uint32_t n = 0; n < wire->n; n++)
+			if (sh_ip_same(wire->address[n], has))
+				found = false;
+	}
+	freeifaddrs(all);
+	return found;
+}
+
 static uint32_t overhead(struct sh_ip address)
 {
 	return sh_ip_is4(address) ? OVERHEAD : OVERHEAD - SH_IPV4_BYTES + SH_IPV6_BYTES;
@@ -74,32 +98,61 @@ static uint32_t mtu_of(int fd, struct sh_ip address)
 	return mtu < 256 ? 0 : mtu;
 }
 
-/* Has the kernel drop what comes from elsewhere. Before the socket has an address. */
+/* A word of an address, 0 to 3. Those of IPv4 have the last one. */
+static uint32_t word_of(struct sh_ip a, uint32_t w)
+{
+	uint64_t half = w < 2 ? a.hi : a.lo;
+
+	return (uint32_t)(w % 2 ? half : half >> 32);
+}
+
+#define TAKE ((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX))
+#define DROP ((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0))
+#define LOAD(at)                                                                                   \
+	((struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)SKF_NET_OFF + (at)))
+#define KEEP(w) ((struct sock_filter)BPF_STMT(BPF_ST, w))
+#define KEPT(w) ((struct sock_filter)BPF_STMT(BPF_LD | BPF_MEM, w))
+#define MASK(m) ((struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, m))
+/* Goes on if the word is the same, and else leaves so many out. */
+#define SAME(word, away) ((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, word, 0, away))
+/* The words, kept and compared; a peer; and the end. */
+#define FILTER_MOST (4 * 2 + 4 * 3 + 1 + SH_WIRE_PEERS * (4 * 2 + 1) + 1)
+
+/*
+ * Has the kernel drop what comes from elsewhere. Before the socket has an address. The words of the source in the
+ * IP header are compared one by one.
+ */
 static int filter(int fd, const struct sh_wire_config *wire)
 {
-	struct sock_filter code[3 * 4 + 2];
+	struct sock_filter code[FILTER_MOST];
 	bool is4 = sh_ip_is4(wire->network);
 	uint32_t bits = is4 ? 96 + wire->prefix : wire->prefix;
-	uint32_t words = (bits + 31) / 32, source = is4 ? 12 : 8;
+	uint32_t words = (bits + 31) / 32, first = is4 ? 3 : 0, source = is4 ? 12 : 8;
 	struct sock_fprog program = {0, code};
 
-	/* Word by word of the source in the IP header; IPv4 has the last one alone. */
-	for (uint32_t w = is4 ? 3 : 0, at = source; w < words; w++, at += 4) {
-		uint64_t half = w < 2 ? wire->network.hi : wire->network.lo;
-		uint32_t want = (uint32_t)(w % 2 ? half : half >> 32);
-		uint32_t left = bits - 32 * w;
-		/* Those that follow take three each, and the last of them may be followed by "take it". */
-		uint8_t away = (uint8_t)(3 * (words - 1 - w) + 1);
-
-		code[program.len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-								   (uint32_t)SKF_NET_OFF + at);
-		code[program.len++] = (struct sock_filter)BPF_STMT(
-			BPF_ALU | BPF_AND | BPF_K, left < 32 ? ~(UINT32_MAX >> left) : UINT32_MAX);
-		code[program.len++] =
-			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, want, 0, away);
+	for (uint32_t w = first; w < 4; w++) {
+		code[program.len++] = LOAD(source + 4 * (w - first));
+		code[program.len++] = KEEP(w);
 	}
-	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
-	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
+	for (uint32_t w = first; w < words; w++) {
+		uint32_t left = bits - 32 * w;
+
+		code[program.len++] = KEPT(w);
+		code[program.len++] = MASK(left < 32 ? ~(UINT32_MAX >> left) : UINT32_MAX);
+		/* Each word that follows takes three, and then the packet is taken. */
+		code[program.len++] =
+			SAME(word_of(wire->network, w), (uint8_t)(3 * (words - 1 - w) + 1));
+	}
+	code[program.len++] = TAKE;
+	for (uint32_t i = 0; i < wire->peers; i++) {
+		for (uint32_t w = first; w < 4; w++) {
+			code[program.len++] = KEPT(w);
+			code[program.len++] = SAME(word_of(wire->list.at[i].address, w),
+						   (uint8_t)(2 * (3 - w) + 1));
+		}
+		code[program.len++] = TAKE;
+	}
+	code[program.len++] = DROP;
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 

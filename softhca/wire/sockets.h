@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The sockets of the wire, one for each address. They need no privilege. The kernel drops what comes
- * from outside of the prefix.
+ * from outside of the prefix and is of no peer.
  */
 #ifndef SOFTHCA_WIRE_SOCKETS_H
 #define SOFTHCA_WIRE_SOCKETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "softhca/device/memory/instance.h"
@@ -16,6 +17,11 @@
  */
 int sh_wire_open(struct sh_wire_config *wire, int fd[SH_WIRE_MOST], char *text, size_t len);
 void sh_wire_close(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]);
+/*
+ * May other instances of the wire be on this machine? It has another address that is on the wire, as
+ * all of 127/8 is.
+ */
+bool sh_wire_shared(const struct sh_wire_config *wire);
 /* The index of the interface that has the address now; 0: none has. An interface that is made again has another one. */
 unsigned int sh_wire_index(struct sh_ip address);
 /* The address is at another interface than when its socket was opened: there the socket sends to groups. 0 or -1. */
@@ -42,7 +48,7 @@ void sh_wire_close_group(const struct sh_wire_config *wire, uint32_t number, int
 
 /* Bytes of the receive buffer that the kernel has granted. */
 unsigned int sh_wire_buffer(int fd);
-/* Packets that the kernel has dropped: the buffer was full, or they came from outside of the prefix. */
+/* Packets that the kernel has dropped: the buffer was full, or they came from neither the network nor a peer. */
 unsigned int sh_wire_dropped(int fd);
 
 #endif

@@ -383,6 +383,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tqp_ctx(&p.b)->path.dlid = A_FAR;
 	p.m->inst->wire.last_lid = 1000;
 	p.m->inst->wire.leads = 0xfffe;
+	p.m->inst->wire.by_gid = 1;
 	p.m->inst->wire.mtu = 1024;
 	p.m->dev.wire = &ops;
 	for (data++, size--; size >= 3; data += 3 + n, size -= 3 + n) {

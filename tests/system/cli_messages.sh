@@ -206,6 +206,11 @@ ok "a wire's address whose LID would be too large" wrong 125 '--wire: 10.1.7.3 d
 ok "the broadcast address of a wire" wrong 125 '--wire: 10.1.2.255 does not give a LID: .* plus 1 to 254; choose another' start --wire 10.1.2.255/24 lab
 ok "a wire's address of another machine" wrong 125 'cannot start an instance in .*: 192.0.2.7 is no address of this machine: choose one that ip address lists' \
 	start --wire 192.0.2.7/24 lab
+ok "a peer in the wire's network" wrong 125 '--peer: 10.1.2.9 is in the wire.s network, and has LID 9 without being named: leave it out' \
+	start --wire 10.1.2.3/24 --peer 9=10.1.2.9 lab
+ok "a peer without its LID" wrong 125 '--peer: "192.0.2.9" does not begin with a LID of 1 to 1022: write it as 0x200=192.0.2.9' start --wire 10.1.2.3/24 --peer 192.0.2.9 lab
+ok "a peer without a wire" wrong 125 "--peer is about a wire, and the instance has none: name its own address, too, with --wire" start --peer 9=192.0.2.9 lab
+ok "a LID for an address that has another one" wrong 125 '--lid: 10.1.2.3 has LID 3, .* name that one, or leave --lid out' start --wire 10.1.2.3/24 --lid 5 lab
 ok "a wire's second address on another network" wrong 125 '--wire: 10.1.3.4 .*; choose another address or prefix' start --ports 2 --wire 10.1.2.3/24,10.1.3.4 lab
 ok "fewer ports than addresses" wrong 2 '--wire names 2 address(es), and the instance has 1 port(s): name one for each port' \
 	start --wire 10.1.2.3/24,10.1.2.4 lab

@@ -99,7 +99,7 @@ done
 # At an address that nobody else has.
 wired() {
 	for _ in $(seq 50); do
-		"$SOFTHCA" start --wire "127.$((1 + RANDOM % 120)).$((RANDOM % 256)).1/24" lab && break
+		"$SOFTHCA" start --wire "127.$((1 + RANDOM % 120)).$((RANDOM % 256)).1/24" --peer 0x200=192.0.2.9 lab && break
 	done
 	"$SOFTHCA" show --json lab >"$tmp/wired" && "$SOFTHCA" show lab >"$tmp/text" && "$SOFTHCA" stop lab &&
 		narrow "$tmp/text" && schema valid instance "$tmp/wired" -- strict instance "$tmp/wired"

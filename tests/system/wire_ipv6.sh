@@ -20,7 +20,7 @@ fi
 
 one=fd77:1:2::1 two=fd77:1:2::2
 network() {
-	ip link set lo up && for address in "$one/64" "$two/64" fd77:1:2::3/64 fd77:1:3::9/64 2001:db8::1/64; do
+	ip link set lo up && for address in "$one/64" "$two/64" fd77:1:2::3/64 fd77:1:3::9/64 fd77:1:3::8/64 2001:db8::1/64; do
 		ip -6 address add "$address" dev lo nodad || return 1
 	done
 }
@@ -167,5 +167,41 @@ two_ports() {
 }
 ok "a port for each address" two_ports
 ended() { "$SOFTHCA" stop a && "$SOFTHCA" stop b && no_instance; }
+ok "nothing is left behind" ended
+
+# Instances of two networks, which name each other; the LIDs are those of their own networks.
+peers() {
+	"$SOFTHCA" start --wire "$one/64" --peer 9=fd77:1:3::9 --cm-timeout 100ms a && "$SOFTHCA" start --wire fd77:1:3::9/64 --peer "1=$one" --cm-timeout 100ms b &&
+		shows a '.wire.peers == [{address: "fd77:1:3::9", lid: 9}]'
+}
+# Addresses that are the peer's but for their last word, or their first one, are strangers'.
+strangers() {
+	malformed=$(counter a .wire.malformed) dropped=$(counter a .wire.dropped_by_socket)
+	for address in fd77:1:3::8 2001:db8::1 ::1; do
+		send_from "$address" || return 1
+	done
+	until_true dropped && [ "$(counter a .wire.malformed)" -eq "$malformed" ] && send_from fd77:1:3::9 && until_true malformed
+}
+names() {
+	on a hostname >"$tmp/a.name" && on b hostname >"$tmp/b.name" && [ "$(cat "$tmp/a.name" "$tmp/b.name" | paste -s)" = "softhca-fd77-1-2--1	softhca-fd77-1-3--9" ] &&
+		on b getent ahostsv6 softhca-fd77-1-2--1 | grep -q "^$one " && [ "$(on a hostid)" != "$(on b hostid)" ]
+}
+ok "two instances on two networks" peers
+for transport in rc ud; do
+	ok "a peer: our $transport" ours across "$TOOLS/ibv_${transport}_pingpong" --verify -n 100
+	ok "a peer: our $transport, by GID" ours across "$TOOLS/ibv_${transport}_pingpong" --verify -g 1 -n 100
+done
+if command -v rping >/dev/null; then
+	ok "a peer: rping" by_address "rping -s -a :: -C 10 -V" "rping -c -a $one -C 10 -V"
+	ok "a peer: ucmatose, by GID" by_address "ucmatose -f gid -P ib" "ucmatose -f gid -P ib -s $one"
+else
+	skip "a peer: rping" "install rdmacm-utils"
+fi
+if command -v python3 >/dev/null; then
+	ok "packets of strangers" strangers
+else
+	skip "packets of strangers" "install python3"
+fi
+ok "their hosts have names of their own" names
 ok "nothing is left behind" ended
 finish

@@ -34,6 +34,46 @@ static void names(void **state)
 		assert_int_equal(sh_host_of_name(none[i]), -1);
 }
 
+/* Of hosts on a wire: the address is in the name. */
+static void wire_names(void **state)
+{
+	static const char *const both[][2] = {
+		{"10.1.2.3", "softhca-10-1-2-3"},
+		{"fd00:1::3fe", "softhca-fd00-1--3fe"},
+		{"1:2:3:4:5:6:7:8", "softhca-1-2-3-4-5-6-7-8"},
+		{"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+		 "softhca-ffff-ffff-ffff-ffff-ffff-ffff-ffff-ffff"},
+	};
+	static const char *const none[] = {
+		"",
+		"softhca",
+		"softhca-",
+		"softhca-.",
+		"softhca-10-1-2",
+		"softhca-10.1.2.3",
+		"softhca-fd00:1::3",
+		"softhca-10-1-2-3-",
+		"softhca-10-1-2-3..",
+		"softhca-10-1-2-256",
+		"xsofthca-10-1-2-3",
+		"host-10-1-2-3",
+		"softhca-00000000000000000000000000000000000000000000000000000010-1-2-3"};
+	char name[SH_WIRE_NAME], address[INET6_ADDRSTRLEN], other[SH_WIRE_NAME + 2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(both) / sizeof(both[0]); i++) {
+		sh_wire_name(name, both[i][0]);
+		assert_string_equal(name, both[i][1]);
+		assert_true(sh_wire_name_address(name, address));
+		assert_string_equal(address, both[i][0]);
+		snprintf(other, sizeof(other), "SoftHCA%s.", name + 7);
+		assert_true(sh_wire_name_address(other, address));
+		assert_string_equal(address, both[i][0]);
+	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_false(sh_wire_name_address(none[i], address));
+}
+
 static void addresses(void **state)
 {
 	static const char *const none[] = {"0.0.0.0",	  "127.0.0.1",	    "127.127.255.1",
@@ -67,6 +107,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
+		cmocka_unit_test(wire_names),
 		cmocka_unit_test(addresses),
 	};
 

@@ -253,7 +253,7 @@ static void addresses(void **state)
 	assert_int_equal(ask_link(t, SH_FAULT_DROP, "10.1.2.7", ""), 0);
 	assert_int_equal(rule(t, SH_FAULT_DROP, SH_FAULT_FAR | 7, ANY, ANY)->rate, 1);
 	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.3.7"), ENOENT);
-	assert_non_null(strstr(st.text, "10.1.3.7 is not in the network"));
+	assert_non_null(strstr(st.text, "10.1.3.7 is neither in the network"));
 	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.2"), EINVAL);
 	/* What comes is not held back, and does not go on elsewhere. */
 	assert_int_equal(ask_link(t, SH_FAULT_JITTER, "10.1.2.7", ""), EINVAL);

@@ -14,6 +14,11 @@
 #include "softhca/wire/address.h"
 #include "softhca/wire/roce.h"
 
+static bool parse(const char *text, struct sh_wire_config *wire, char *why, size_t len)
+{
+	return sh_wire_parse(&(struct sh_wire_words){.wire = text}, wire, why, len);
+}
+
 static void test_addresses(void **state)
 {
 	static const struct {
@@ -75,7 +80,7 @@ static void test_addresses(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct sh_wire_config wire;
 		char why[256] = "";
-		bool good = sh_wire_parse(cases[i].text, &wire, why, sizeof(why));
+		bool good = parse(cases[i].text, &wire, why, sizeof(why));
 
 		if (good != !!cases[i].lid)
 			fail_msg("%s: %s", cases[i].text, why);
@@ -116,10 +121,169 @@ static void test_reasons(void **state)
 		struct sh_wire_config wire;
 		char why[256] = "";
 
-		assert_false(sh_wire_parse(cases[i].text, &wire, why, sizeof(why)));
+		assert_false(parse(cases[i].text, &wire, why, sizeof(why)));
 		if (!strstr(why, cases[i].says) || !strstr(why, cases[i].advises))
 			fail_msg("%s: %s", cases[i].text, why);
 	}
+}
+
+/* Peers, and LIDs of the own ports: who has which LID. */
+static void test_peers(void **state)
+{
+	static const struct {
+		const char *wire, *lids, *peers[3];
+		struct {
+			uint32_t lid;
+			const char *address; /* NULL: no address has it */
+		} has[4];
+	} cases[] = {
+		{"10.1.2.3/24",
+		 NULL,
+		 {"0x200=192.0.2.9"},
+		 {{3, "10.1.2.3"}, {7, "10.1.2.7"}, {512, "192.0.2.9"}, {511, NULL}}},
+		{"10.1.2.3/24",
+		 NULL,
+		 {"600=192.0.2.9,0x259=127.0.0.9", "1022=10.1.3.3"},
+		 {{600, "192.0.2.9"}, {601, "127.0.0.9"}, {1022, "10.1.3.3"}, {255, NULL}}},
+		/* Its number is no longer that of an address of the network. */
+		{"127.0.77.1/24",
+		 NULL,
+		 {"5=127.0.99.5"},
+		 {{5, "127.0.99.5"}, {4, "127.0.77.4"}, {1, "127.0.77.1"}}},
+		{"fd00:1::3/64",
+		 NULL,
+		 {"0x3fe=fd00:2::9,9=fd00:3::1"},
+		 {{3, "fd00:1::3"}, {1022, "fd00:2::9"}, {9, "fd00:3::1"}, {10, "fd00:1::a"}}},
+		/* Addresses of the network that give no LID. */
+		{"10.1.7.3/16",
+		 "7",
+		 {"8=10.1.7.4"},
+		 {{7, "10.1.7.3"}, {8, "10.1.7.4"}, {6, "10.1.0.6"}}},
+		{"10.1.7.3/16,10.1.0.9", "1000,9", {NULL}, {{1000, "10.1.7.3"}, {9, "10.1.0.9"}}},
+		{"fd00:1::1:3/64",
+		 "0x10",
+		 {"17=fd00:1::1:4"},
+		 {{16, "fd00:1::1:3"}, {17, "fd00:1::1:4"}, {18, "fd00:1::12"}}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sh_wire_words words = {.wire = cases[i].wire, .lids = cases[i].lids};
+		struct sh_wire_config wire;
+		char why[256] = "";
+
+		memcpy(words.peers, cases[i].peers, sizeof(cases[i].peers));
+		if (!sh_wire_parse(&words, &wire, why, sizeof(why)))
+			fail_msg("case %zu: %s", i, why);
+		for (int j = 0; j < 4 && cases[i].has[j].lid; j++) {
+			struct sh_ip a = sh_wire_address(&wire, cases[i].has[j].lid);
+			char text[SH_WIRE_TEXT];
+
+			if (!cases[i].has[j].address) {
+				assert_false(a.hi || a.lo);
+				continue;
+			}
+			sh_wire_text(text, a);
+			assert_string_equal(text, cases[i].has[j].address);
+			assert_int_equal(sh_wire_lid(&wire, a), cases[i].has[j].lid);
+		}
+	}
+}
+
+/* What is said of peers and LIDs that will not do. */
+static void test_wrong_peers(void **state)
+{
+	static const struct {
+		const char *wire, *lids, *peers[3], *says;
+	} cases[] = {
+		{"10.1.2.3/24", NULL, {"512=fd00::9"}, "fd00::9 is not of the wire's version"},
+		{"fd00:1::3/64", NULL, {"9=10.1.2.9"}, "10.1.2.9 is not of the wire's version"},
+		{"10.1.2.3/24",
+		 NULL,
+		 {"0=192.0.2.9"},
+		 "\"0=192.0.2.9\" does not begin with a LID of 1 to 1022"},
+		{"10.1.2.3/24", NULL, {"1023=192.0.2.9"}, "does not begin with a LID of 1 to 1022"},
+		{"10.1.2.3/24", NULL, {"-1=192.0.2.9"}, "does not begin with a LID"},
+		{"10.1.2.3/24", NULL, {"0x=192.0.2.9"}, "does not begin with a LID"},
+		{"10.1.2.3/24", NULL, {"192.0.2.9"}, "\"192.0.2.9\" does not begin with a LID"},
+		{"10.1.2.3/24", NULL, {""}, "does not begin with a LID"},
+		{"10.1.2.3/24", NULL, {"300=192.0.2.9,"}, "does not begin with a LID"},
+		{"10.1.2.3/24", NULL, {"300="}, "\"\" is no address: write it as 10.1.2.3 or"},
+		{"10.1.2.3/24", NULL, {"300=192.0.2.9/24"}, "\"192.0.2.9/24\" is no address"},
+		{"10.1.2.3/24",
+		 NULL,
+		 {"300=192.0.2.9,300=192.0.2.8"},
+		 "LID 300 is that of 192.0.2.9 already: choose another one for 192.0.2.8"},
+		{"10.1.2.3/24",
+		 NULL,
+		 {"300=192.0.2.9", "301=192.0.2.9"},
+		 "192.0.2.9 is there twice"},
+		{"10.1.2.3/24", NULL, {"3=192.0.2.9"}, "LID 3 is that of 10.1.2.3 already"},
+		{"10.1.2.3/24",
+		 NULL,
+		 {"300=10.1.2.9"},
+		 "10.1.2.9 is in the wire's network, and has LID 9"},
+		{"10.1.2.3/24", NULL, {"300=10.1.2.3"}, "10.1.2.3 is this instance's own"},
+		{"10.1.2.3/24", NULL, {"300=10.1.2.255"}, "10.1.2.255 is no machine's address"},
+		{"10.1.2.3/24", NULL, {"300=10.1.2.0"}, "10.1.2.0 is no machine's address"},
+		{"10.1.2.3/24", NULL, {"300=0.0.0.0"}, "0.0.0.0 is no machine's address"},
+		{"10.1.2.3/24", NULL, {"300=255.255.255.255"}, "255.255.255.255 is no machine's"},
+		{"10.1.2.3/24", NULL, {"300=239.1.2.3"}, "239.1.2.3 is a group's address"},
+		{"10.1.2.3/24", NULL, {"300=169.254.1.2"}, "169.254.1.2 is good on one link alone"},
+		{"fd00:1::3/64", NULL, {"9=ff02::9"}, "ff02::9 is a group's address"},
+		{"fd00:1::3/64", NULL, {"9=fe80::9"}, "fe80::9 is good on one link alone"},
+		{"fd00:1::3/64", NULL, {"9=::"}, ":: is each machine's own"},
+		{"fd00:1::3/64", NULL, {"9=::1"}, "::1 is each machine's own"},
+		{"fd00:1::3/64", NULL, {"9=::ffff:10.1.2.3"}, "is an address of IPv4"},
+		{"10.1.7.3/16", NULL, {NULL}, "name a LID with --lid"},
+		{"10.1.7.3/16", "0", {NULL}, "\"0\" is no LID of 1 to 1022"},
+		{"10.1.7.3/16", "7,8", {NULL}, "more LIDs than addresses"},
+		{"10.1.7.3/16,10.1.7.4", "7", {NULL}, "fewer LIDs than addresses"},
+		{"10.1.7.3/16,10.1.7.4", "7,7", {NULL}, "LID 7 is that of 10.1.7.3 already"},
+		{"10.1.7.3/16,10.1.0.7", "7,7", {NULL}, "LID 7 is that of 10.1.0.7 already"},
+		{"10.1.7.3/16", "7", {"7=10.1.7.4"}, "LID 7 is that of 10.1.7.4 already"},
+		{"10.1.2.3/24", "7", {NULL}, "10.1.2.3 has LID 3"},
+		{"10.1.2.3/24,10.1.3.4", "3,300", {NULL}, "10.1.3.4 does not give a LID"},
+		{"fd00:1::/64", "3", {NULL}, "fd00:1:: does not give a LID"},
+		{"10.1.255.255/16", "7", {NULL}, "10.1.255.255 does not give a LID"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sh_wire_words words = {.wire = cases[i].wire, .lids = cases[i].lids};
+		struct sh_wire_config wire;
+		char why[256] = "";
+
+		memcpy(words.peers, cases[i].peers, sizeof(cases[i].peers));
+		assert_false(sh_wire_parse(&words, &wire, why, sizeof(why)));
+		if (!strstr(why, cases[i].says))
+			fail_msg("case %zu: \"%s\", not \"%s\"", i, why, cases[i].says);
+	}
+}
+
+/* The address of the network whose number is a peer's LID has none. And there may be so many peers, not more. */
+static void test_many_peers(void **state)
+{
+	struct sh_wire_words words = {.wire = "127.0.77.1/24", .peers = {"5=127.0.99.5"}};
+	char text[SH_WIRE_PEERS + 1][32], why[256], list[4096] = "";
+	struct sh_wire_config wire;
+
+	(void)state;
+	assert_true(sh_wire_parse(&words, &wire, why, sizeof(why)));
+	assert_int_equal(sh_wire_lid(&wire, sh_ip4(0x7f004d05)), 0);
+	for (int i = 0; i <= SH_WIRE_PEERS; i++) {
+		snprintf(text[i], sizeof(text[i]), "%d=192.0.2.%d", 300 + i, 1 + i);
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), ",%s", text[i]);
+		if (i < SH_WIRE_PEERS)
+			words.peers[i] = text[i];
+	}
+	assert_true(sh_wire_parse(&words, &wire, why, sizeof(why)));
+	assert_int_equal(wire.peers, SH_WIRE_PEERS);
+	assert_int_equal(sh_wire_lid(&wire, sh_ip4(0xc0000201 + SH_WIRE_PEERS - 1)),
+			 300 + SH_WIRE_PEERS - 1);
+	words = (struct sh_wire_words){.wire = "127.0.77.1/24", .peers = {list + 1}};
+	assert_false(sh_wire_parse(&words, &wire, why, sizeof(why)));
+	assert_non_null(strstr(why, "more than 64 peers"));
 }
 
 /* As sockets have them, and as text. */
@@ -136,7 +300,7 @@ static void test_sockets(void **state)
 		struct sh_ip ip;
 
 		snprintf(list, sizeof(list), "%s/%s", text[i], i ? "125" : "24");
-		assert_true(sh_wire_parse(list, &wire, why, sizeof(why)));
+		assert_true(parse(list, &wire, why, sizeof(why)));
 		assert_int_equal(sh_wire_at(&at, wire.address[0], 4791),
 				 i ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 		ip = sh_wire_from(&at, &port);
@@ -175,7 +339,7 @@ static void test_groups(void **state)
 		struct sh_wire_config wire;
 		uint8_t mgid[16];
 
-		assert_true(sh_wire_parse(cases[i].network, &wire, why, sizeof(why)));
+		assert_true(parse(cases[i].network, &wire, why, sizeof(why)));
 		assert_int_equal(inet_pton(AF_INET6, cases[i].mgid, mgid), 1);
 		assert_true(sh_gid_is_group(mgid));
 		sh_wire_text(text, sh_wire_group(wire.network, mgid));
@@ -457,11 +621,13 @@ static void test_notice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),  cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_flips),	   cmocka_unit_test(test_identification),
-		cmocka_unit_test(test_operations), cmocka_unit_test(test_ipv6),
-		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_sockets),
-		cmocka_unit_test(test_groups),	   cmocka_unit_test(test_notice),
+		cmocka_unit_test(test_addresses),   cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_flips),	    cmocka_unit_test(test_identification),
+		cmocka_unit_test(test_operations),  cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_reasons),	    cmocka_unit_test(test_peers),
+		cmocka_unit_test(test_wrong_peers), cmocka_unit_test(test_many_peers),
+		cmocka_unit_test(test_sockets),	    cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_notice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

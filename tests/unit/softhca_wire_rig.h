@@ -142,6 +142,7 @@ static inline void open_pair(struct tpair *p, const struct tpair_opts *opts)
 	tqp_ctx(&p->b)->path.dlid = A_FAR;
 	p->m->inst->wire.last_lid = 1000;
 	p->m->inst->wire.leads = 0xfffe;
+	p->m->inst->wire.by_gid = 1;
 	for (uint32_t i = 0; i < p->m->dev.hcas; i++)
 		sh_hca(&p->m->dev, i)->mcgs_seq = 1;
 	p->m->inst->wire.mtu = 1024;

@@ -158,6 +158,11 @@ static void port_init(struct sh_port *port, uint64_t guid, uint32_t lid)
 	port->pkey[0] = 0xffff;
 }
 
+static uint32_t lid_at(const struct sh_wire_config *wire, struct sh_ip a)
+{
+	return sh_wire_list_lid(&wire->list, wire->network, wire->last_lid, a);
+}
+
 /*
  * Instances that share a wire must not share GUIDs. Above those of the others, by the address: of IPv6
  * by the LID, and by the network, so that instances on two wires are hardly taken for one another.
@@ -169,13 +174,12 @@ static uint64_t guid_of_address(const struct sh_wire_config *wire, struct sh_ip 
 	if (sh_ip_is4(a))
 		return WIRE_GUIDS | (a.lo & UINT32_MAX) << 2;
 	mixed = (mixed ^ mixed >> 32) * MIX >> (64 - NETWORK_BITS);
-	return WIRE6_GUIDS | (mixed * SH_MAX_LIDS + sh_ip_lid(wire->network, wire->last_lid, a))
-				     << 2;
+	return WIRE6_GUIDS | (mixed * SH_MAX_LIDS + lid_at(wire, a)) << 2;
 }
 
 static uint32_t lid_of(const struct sh_wire_config *wire, uint32_t number)
 {
-	return sh_ip_lid(wire->network, wire->last_lid, wire->address[number]);
+	return lid_at(wire, wire->address[number]);
 }
 
 static int hca_init(struct sh_instance *inst, int fd, uint32_t index,
@@ -226,7 +230,7 @@ static bool wire_ok(const struct sh_wire_config *wire, uint64_t ports)
 	if (!wire->n)
 		return true;
 	if (wire->n != ports || wire->n > SH_WIRE_MOST || wire->mtu < 256 || wire->mtu > 4096 ||
-	    wire->last_lid >= SH_SWITCH_LID)
+	    wire->last_lid >= SH_SWITCH_LID || wire->list.n > SH_WIRE_LISTED)
 		return false;
 	for (uint32_t i = 0; i < wire->n; i++)
 		if (!lid_of(wire, i))
@@ -276,7 +280,9 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 		inst->wire.network = cfg->wire.network;
 		inst->wire.last_lid = cfg->wire.last_lid;
 		inst->wire.mtu = cfg->wire.mtu;
+		inst->wire.list = cfg->wire.list;
 		inst->wire.leads = UINT16_MAX - 1; /* but for the permissive LID */
+		inst->wire.by_gid = cfg->wire.list.n ? SH_LID_GROUPS : 1;
 	}
 	inst->faults.active = cfg->loopback ? SH_ACTIVE_LOOPBACK : 0;
 	for (i = 0; i < SH_FAULT_KINDS; i++) {

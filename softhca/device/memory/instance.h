@@ -8,8 +8,9 @@
 #include "dev.h"
 
 /*
- * Where the wire leads (transport/wire.h): addresses of one network, of IPv4 or IPv6. The address of
- * a port less the network is its LID. n 0: there is no wire; else one address for each port.
+ * Where the wire leads (transport/wire.h): addresses of one network, of IPv4 or IPv6, and those of
+ * the list. The address of a port less the network is its LID, if the list has no other one for it.
+ * n 0: there is no wire; else one address for each port. The list has the peers first.
  */
 #define SH_WIRE_MOST 64
 struct sh_wire_config {
@@ -19,6 +20,8 @@ struct sh_wire_config {
 	uint32_t mtu;	   /* payload of a packet: 256 .. 4096 */
 	struct sh_ip network;
 	struct sh_ip address[SH_WIRE_MOST];
+	uint32_t peers;
+	struct sh_wire_list list;
 };
 
 struct sh_config {

@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "ip.h"
+#include "wire_lids.h"
 
 #define SH_MAGIC       UINT64_C(0x534f465448434131)
 #define SH_MAX_CTX     16384
@@ -386,18 +387,21 @@ struct sh_moves {
  * other instances are to get. Counters are of packets, and advanced with relaxed atomics.
  */
 struct sh_wire {
-	uint32_t last_lid;    /* LIDs up to this one may be on the wire; 0: there is no wire */
+	uint32_t last_lid;    /* that an address of the network can have; 0: there is no wire */
 	uint32_t mtu;	      /* payload of a packet */
 	struct sh_ip network; /* a LID added to it gives an address */
 	uint32_t proc;	      /* the engine's slot; 0: it has not come yet, or it has ended */
 	uint32_t lost;	      /* the engine has ended: what leaves the instance arrives nowhere */
 	uint32_t leads; /* LIDs above this one never leave the instance; 0: there is no wire */
+	uint32_t
+		by_gid; /* where a LID below this one comes with a GID, the GID says which port it is */
 	/* Robust. The engine's main thread holds it from its beginning to its end. */
 	pthread_mutex_t alive;
 	uint64_t sent, received;
 	uint64_t unsent;    /* the socket refused them */
 	uint64_t malformed; /* not RoCEv2, or with an opcode that does not exist */
 	uint64_t bad_icrc;
+	struct sh_wire_list list;
 };
 
 /*
@@ -513,6 +517,7 @@ struct sh_hca {
 	uint64_t qp_off, cq_off, srq_off, mpt_off, mcg_off; /* from the start of device memory */
 };
 
+_Static_assert(SH_MAX_LIDS == SH_WIRE_LIDS, "a bit each");
 _Static_assert(sizeof(struct sh_ctx) == 64, "one cache line");
 _Static_assert(sizeof(struct sh_exec) == SH_APART, "lines of its own");
 _Static_assert(offsetof(struct sh_txn, store) == 64, "log head");

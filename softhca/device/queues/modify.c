@@ -40,8 +40,8 @@ static uint8_t rd_depth(uint8_t n)
 static void set_path(const struct sh_dev *dev, struct sh_path *path, const struct sh_path *to)
 {
 	*path = *to;
-	if (!path->dlid && path->is_global)
-		path->dlid = sh_wire_lid_of(dev, path->dgid);
+	if (path->is_global)
+		path->dlid = sh_wire_dlid(dev, path->dlid, path->dgid);
 }
 
 static void set_attrs(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,

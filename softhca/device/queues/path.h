@@ -18,7 +18,17 @@ static inline uint16_t sh_wire_lid_of(const struct sh_dev *dev, const uint8_t gi
 
 	if (wire->leads && sh_gid_is_group(gid))
 		return SH_LID_GROUPS;
-	return (uint16_t)sh_ip_lid(wire->network, wire->last_lid, sh_ip_get(gid));
+	return (uint16_t)sh_wire_list_lid(&wire->list, wire->network, wire->last_lid,
+					  sh_ip_get(gid));
+}
+
+/*
+ * The LID that a path with this LID and GID leads to. Only here is it sure that the peer has a LID of the
+ * list. Its own instance may say another one, and its programs tell that to those of this instance.
+ */
+static inline uint16_t sh_wire_dlid(const struct sh_dev *dev, uint16_t dlid, const uint8_t gid[16])
+{
+	return dlid < dev->inst->wire.by_gid ? sh_wire_lid_of(dev, gid) ?: dlid : dlid;
 }
 
 #endif

@@ -167,8 +167,8 @@ SH_OUTLINE void address_datagram(struct run *r, const struct sh_port *port)
 		p->flags |= SH_PKT_GRH;
 		memcpy(p->grh.sgid, port->gid[wqe->gid_index % SH_GIDS], 16);
 		memcpy(p->grh.dgid, wqe->dgid, 16);
-		if (!p->dlid)
-			p->dlid = sh_wire_lid_of(r->dev, wqe->dgid);
+		if (p->dlid < SH_LID_GROUPS)
+			p->dlid = sh_wire_dlid(r->dev, p->dlid, wqe->dgid);
 		p->grh.flow_label = wqe->flow_label;
 		p->grh.traffic_class = wqe->traffic_class;
 		p->grh.hop_limit = wqe->hop_limit;

@@ -75,7 +75,8 @@ static inline bool sh_wire_leads(const struct sh_dev *dev, uint16_t dlid)
 
 	if (!dlid || dlid > __atomic_load_n(&dev->inst->wire.leads, __ATOMIC_RELAXED))
 		return false;
-	if (dlid > __atomic_load_n(&dev->inst->wire.last_lid, __ATOMIC_RELAXED))
+	if (dlid > __atomic_load_n(&dev->inst->wire.last_lid, __ATOMIC_RELAXED) &&
+	    !sh_wire_listed(&dev->inst->wire.list, dlid))
 		return dlid >= SH_LID_GROUPS;
 	return !sh_lid_lookup(dev, dlid, &hca, &port);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What tells this host from others: its name and its id. If the instance emulates several hosts,
- * each has its own; a single host keeps the machine's. The daemon makes the files that say the same
- * (boot_id, hostname), and names.c finds them.
+ * each has its own, and so has a host that shares the machine with others of its wire; another
+ * single host keeps the machine's. The daemon makes the files that say the same (boot_id, hostname),
+ * and names.c finds them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +13,21 @@
 #include "softhca/shim/attach.h"
 #include "softhca/shim/interpose.h"
 
-static bool own_name(char name[SH_HOST_NAME])
+static bool has_name(void)
 {
-	if (!shim_active() || !shim.several)
-		return false;
-	sh_host_name(name, shim.host);
-	return true;
+	return shim_active() && shim.name[0];
 }
 
 EXPORT int gethostname(char *out, size_t len)
 {
-	char name[SH_HOST_NAME];
-
-	if (!own_name(name))
+	if (!has_name())
 		return REAL(gethostname)(out, len);
-	if (strlen(name) >= len) {
-		memcpy(out, name, len);
+	if (strlen(shim.name) >= len) {
+		memcpy(out, shim.name, len);
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	strcpy(out, name);
+	strcpy(out, shim.name);
 	return 0;
 }
 
@@ -45,12 +41,23 @@ EXPORT int __gethostname_chk(char *out, size_t len, size_t room)
 
 EXPORT int uname(struct utsname *u)
 {
-	char name[SH_HOST_NAME];
 	int ret = REAL(uname)(u);
 
-	if (!ret && own_name(name))
-		strcpy(u->nodename, name);
+	if (!ret && has_name())
+		strcpy(u->nodename, shim.name);
 	return ret;
+}
+
+/* The address that the host's name has; of one of IPv6, something that is as good. */
+static in_addr_t own_address(void)
+{
+	char text[INET6_ADDRSTRLEN];
+	in_addr_t a[4] = {0};
+
+	if (!sh_wire_name_address(shim.name, text))
+		return sh_host_address(shim.host, 1).s_addr;
+	(void)inet_pton(strchr(text, ':') ? AF_INET6 : AF_INET, text, a);
+	return a[0] ^ a[1] ^ a[2] ^ a[3];
 }
 
 /*
@@ -61,8 +68,8 @@ EXPORT long gethostid(void)
 {
 	in_addr_t address;
 
-	if (!shim_active() || !shim.several)
+	if (!has_name())
 		return REAL(gethostid)();
-	address = sh_host_address(shim.host, 1).s_addr;
+	address = own_address();
 	return (int32_t)(address << 16 | address >> 16);
 }

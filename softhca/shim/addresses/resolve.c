@@ -5,10 +5,11 @@
  * resolves in libc's own threads by a call that cannot be replaced, and the functions of <resolv.h>
  * ask name servers. In an instance of several hosts the instance answers before the machine's
  * resolver. A single host keeps the machine's name; host0 is another name for it if the resolver
- * does not know host0.
+ * does not know host0. With a wire, names that have an address in them mean it, forward alone.
  */
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "softhca/host/address.h"
@@ -18,6 +19,17 @@
 #include "resolve.h"
 
 #define ADDRESS_MAX sizeof(struct in6_addr)
+
+/* Is it such a name, in an instance with a wire? The address, as text. */
+static bool on_wire(const char *name, char address[INET6_ADDRSTRLEN])
+{
+	char path[PATH_MAX];
+
+	if (!name || !sh_wire_name_address(name, address) || !shim_active())
+		return false;
+	snprintf(path, sizeof(path), "%.*s/addresses", PATH_MAX - 64, shim.root);
+	return sh_sys(syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) == 0;
+}
 
 static bool has_host(int host)
 {
@@ -97,11 +109,37 @@ static int host_addrinfo(int host, const char *service, const struct addrinfo *h
 	return err;
 }
 
+/* The same for a name of the wire, whose canonical form is longer than an address. */
+static int wire_addrinfo(const char *address, const char *service, const struct addrinfo *hints,
+			 struct addrinfo **res)
+{
+	struct addrinfo ours = {.ai_flags = AI_V4MAPPED};
+	char own[SH_WIRE_NAME], *canonical;
+	int err;
+
+	if (hints)
+		ours = *hints;
+	ours.ai_flags &= ~AI_ADDRCONFIG;
+	err = REAL(getaddrinfo)(address, service, &ours, res);
+	if (err || !*res || !(*res)->ai_canonname)
+		return err == EAI_ADDRFAMILY ? EAI_NONAME : err;
+	sh_wire_name(own, address);
+	canonical = strdup(own);
+	if (!canonical)
+		return 0;
+	free((*res)->ai_canonname);
+	(*res)->ai_canonname = canonical;
+	return 0;
+}
+
 EXPORT int getaddrinfo(const char *restrict node, const char *restrict service,
 		       const struct addrinfo *restrict hints, struct addrinfo **restrict res)
 {
 	int host = host_of(node), err;
+	char address[INET6_ADDRSTRLEN];
 
+	if (!(hints && hints->ai_flags & AI_NUMERICHOST) && on_wire(node, address))
+		return wire_addrinfo(address, service, hints, res);
 	if (host < 0 || (hints && hints->ai_flags & AI_NUMERICHOST))
 		return REAL(getaddrinfo)(node, service, hints, res);
 	if (!shim.several) {
@@ -154,13 +192,12 @@ EXPORT int getnameinfo(const struct sockaddr *restrict sa, socklen_t len, char *
 /* ---- gethostby*_r ---- */
 
 /* Puts one host into the caller's buffer, in libc's form. Returns 0 or ERANGE. */
-static int fill(int host, const void *address, socklen_t len, int family, struct hostent *ent,
-		char *buf, size_t buflen, struct hostent **res, int *h_err)
+static int fill(const char *name, const void *address, socklen_t len, int family,
+		struct hostent *ent, char *buf, size_t buflen, struct hostent **res, int *h_err)
 {
 	size_t skip = -(uintptr_t)buf % sizeof(char *), need;
-	char name[SH_HOST_NAME], *text, **list;
+	char *text, **list;
 
-	sh_host_name(name, (unsigned int)host);
 	/* A list of one address and one of no alias, each with its end; then what they point to. */
 	need = skip + 3 * sizeof(char *) + ADDRESS_MAX + strlen(name) + 1;
 	if (buflen < need) {
@@ -191,9 +228,27 @@ static int fill_by_name(int host, int family, struct hostent *ent, char *buf, si
 			struct hostent **res, int *h_err)
 {
 	struct in_addr in = sh_host_address((unsigned int)host, 1);
+	char name[SH_HOST_NAME];
 
+	sh_host_name(name, (unsigned int)host);
 	if (family == AF_INET)
-		return fill(host, &in, sizeof(in), AF_INET, ent, buf, buflen, res, h_err);
+		return fill(name, &in, sizeof(in), AF_INET, ent, buf, buflen, res, h_err);
+	*res = NULL;
+	*h_err = HOST_NOT_FOUND;
+	return 0;
+}
+
+/* The same for a name of the wire: it has an address of one family. */
+static int fill_by_wire(const char *address, int family, struct hostent *ent, char *buf,
+			size_t buflen, struct hostent **res, int *h_err)
+{
+	char name[SH_WIRE_NAME];
+	struct in6_addr in;
+
+	sh_wire_name(name, address);
+	if (inet_pton(family, address, &in) == 1)
+		return fill(name, &in, family == AF_INET ? sizeof(struct in_addr) : sizeof(in),
+			    family, ent, buf, buflen, res, h_err);
 	*res = NULL;
 	*h_err = HOST_NOT_FOUND;
 	return 0;
@@ -210,7 +265,10 @@ EXPORT int gethostbyname2_r(const char *restrict name, int family, struct hosten
 			    int *restrict h_err)
 {
 	int host = family == AF_INET || family == AF_INET6 ? host_of(name) : -1, ret;
+	char address[INET6_ADDRSTRLEN];
 
+	if ((family == AF_INET || family == AF_INET6) && on_wire(name, address))
+		return fill_by_wire(address, family, ent, buf, buflen, res, h_err);
 	if (host < 0 || !shim.several) {
 		ret = REAL(gethostbyname2_r)(name, family, ent, buf, buflen, res, h_err);
 		if (host < 0 || !unknown(ret, *res, *h_err))
@@ -224,7 +282,10 @@ EXPORT int gethostbyname_r(const char *restrict name, struct hostent *restrict e
 			   int *restrict h_err)
 {
 	int host = host_of(name), ret;
+	char address[INET6_ADDRSTRLEN];
 
+	if (on_wire(name, address))
+		return fill_by_wire(address, AF_INET, ent, buf, buflen, res, h_err);
 	if (host < 0 || !shim.several) {
 		ret = REAL(gethostbyname_r)(name, ent, buf, buflen, res, h_err);
 		if (host < 0 || !unknown(ret, *res, *h_err))
@@ -238,19 +299,21 @@ EXPORT int gethostbyaddr_r(const void *restrict address, socklen_t len, int fami
 			   struct hostent **restrict res, int *restrict h_err)
 {
 	int host = shim_host_at(address, len, family), ret;
+	char name[SH_HOST_NAME];
 
 	if (host < 0 || !shim.several) {
 		ret = REAL(gethostbyaddr_r)(address, len, family, ent, buf, buflen, res, h_err);
 		if (host < 0 || !unknown(ret, *res, *h_err))
 			return ret;
 	}
-	return fill(host, address, len, family, ent, buf, buflen, res, h_err);
+	sh_host_name(name, (unsigned int)host);
+	return fill(name, address, len, family, ent, buf, buflen, res, h_err);
 }
 
 /* ---- the same in this library's memory, which the next such call may overwrite ---- */
 
 static struct hostent static_ent;
-static char static_buf[64] __attribute__((aligned(16)));
+static char static_buf[128] __attribute__((aligned(16)));
 
 static struct hostent *static_by_name(int host, int family)
 {
@@ -260,11 +323,22 @@ static struct hostent *static_by_name(int host, int family)
 	return res;
 }
 
+static struct hostent *static_by_wire(const char *address, int family)
+{
+	struct hostent *res;
+
+	fill_by_wire(address, family, &static_ent, static_buf, sizeof(static_buf), &res, &h_errno);
+	return res;
+}
+
 EXPORT struct hostent *gethostbyname(const char *name)
 {
+	char address[INET6_ADDRSTRLEN];
 	int host = host_of(name);
 	struct hostent *res;
 
+	if (on_wire(name, address))
+		return static_by_wire(address, AF_INET);
 	if (host < 0 || !shim.several) {
 		res = REAL(gethostbyname)(name);
 		if (host < 0 || !unknown(0, res, h_errno))
@@ -276,8 +350,11 @@ EXPORT struct hostent *gethostbyname(const char *name)
 EXPORT struct hostent *gethostbyname2(const char *name, int family)
 {
 	int host = family == AF_INET || family == AF_INET6 ? host_of(name) : -1;
+	char address[INET6_ADDRSTRLEN];
 	struct hostent *res;
 
+	if ((family == AF_INET || family == AF_INET6) && on_wire(name, address))
+		return static_by_wire(address, family);
 	if (host < 0 || !shim.several) {
 		res = REAL(gethostbyname2)(name, family);
 		if (host < 0 || !unknown(0, res, h_errno))
@@ -289,6 +366,7 @@ EXPORT struct hostent *gethostbyname2(const char *name, int family)
 EXPORT struct hostent *gethostbyaddr(const void *address, socklen_t len, int family)
 {
 	int host = shim_host_at(address, len, family);
+	char name[SH_HOST_NAME];
 	struct hostent *res;
 
 	if (host < 0 || !shim.several) {
@@ -296,7 +374,8 @@ EXPORT struct hostent *gethostbyaddr(const void *address, socklen_t len, int fam
 		if (host < 0 || !unknown(0, res, h_errno))
 			return res;
 	}
-	fill(host, address, len, family, &static_ent, static_buf, sizeof(static_buf), &res,
+	sh_host_name(name, (unsigned int)host);
+	fill(name, address, len, family, &static_ent, static_buf, sizeof(static_buf), &res,
 	     &h_errno);
 	return res;
 }

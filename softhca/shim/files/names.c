@@ -58,7 +58,7 @@ static const char *in_root(char path[PATH_MAX])
 }
 
 /*
- * In an instance of several hosts: the files that tell this host from others. /etc/machine-id stays
+ * Of a host with a name of its own: the files that tell this host from others. /etc/machine-id stays
  * the machine's. It names an installation, its journal and its buses, and the hosts share the file
  * system.
  */
@@ -92,7 +92,7 @@ const char *shim_redirect(const char *path, char buf[PATH_MAX])
 		return path;
 	}
 	if (path[1] == 'p' || path[1] == 'e')
-		return shim.several ? own_file(path, buf) : path;
+		return shim.name[0] ? own_file(path, buf) : path;
 	if (strncmp(path, "/sys", 4) && strncmp(path, "/dev", 4))
 		return path;
 	if (!tidy(path, buf))
