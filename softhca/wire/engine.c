@@ -420,7 +420,7 @@ static void serve(void)
 		for (i = 0; i < ngroups; i++)
 			if (groups[i].revents)
 				receive(&engine.dev,
-					(uint32_t)__builtin_ctz(engine.group[i].is.ports),
+					(uint32_t)__builtin_ctzll(engine.group[i].is.ports),
 					&engine.group[i]);
 		if (polled[n].revents && !relay(&engine.dev)) {
 			if (sh_wire_outlive(&engine.dev))

@@ -21,7 +21,7 @@
 #define SH_WIRE_GROUPS 128
 struct sh_wire_slot {
 	uint32_t slot;
-	uint32_t ports; /* as in sh_wire_arrive_group() */
+	uint64_t ports; /* as in sh_wire_arrive_group() */
 	uint8_t mgid[16];
 };
 

@@ -314,7 +314,7 @@ static int own_groups_only(int fd, bool is4)
 }
 
 int sh_wire_open_group(const struct sh_wire_config *wire, uint32_t number, const uint8_t mgid[16],
-		       uint32_t *ports)
+		       uint64_t *ports)
 {
 	struct sh_ip group = sh_wire_group(wire->network, mgid);
 	unsigned int index = sh_wire_index(wire->address[number]);
@@ -329,7 +329,7 @@ int sh_wire_open_group(const struct sh_wire_config *wire, uint32_t number, const
 		if (sh_wire_index(wire->address[i]) == index) {
 			if (i < number)
 				return -EALREADY;
-			*ports |= UINT32_C(1) << i;
+			*ports |= UINT64_C(1) << i;
 		}
 	if (!sh_ip_is4(group))
 		at.in6.sin6_scope_id = index;

@@ -39,7 +39,7 @@ int sh_wire_move(int fd, struct sh_ip address);
  * interface. Or -errno: the kernel does not permit it.
  */
 int sh_wire_open_group(const struct sh_wire_config *wire, uint32_t number, const uint8_t mgid[16],
-		       uint32_t *ports);
+		       uint64_t *ports);
 /*
  * Leaves the group at once, even if another process has the socket too, and closes this descriptor.
  */

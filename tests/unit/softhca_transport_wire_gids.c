@@ -153,7 +153,7 @@ static void test_gids(void **state)
 }
 
 /* A datagram has come to these ports. */
-static void arrives(struct tpair *p, const uint8_t mgid[16], uint32_t ports)
+static void arrives(struct tpair *p, const uint8_t mgid[16], uint64_t ports)
 {
 	struct sh_packet packet;
 	struct sh_seg seg = {(uintptr_t) "abcd", 4};

@@ -320,15 +320,15 @@ void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 }
 
 /* Is the QP at one of these ports of the wire? */
-static bool is_at(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint32_t ports)
+static bool is_at(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t ports)
 {
 	const struct sh_qp *qp = sh_qp_get(dev, index, qpn);
 	uint32_t port = qp ? qp->port : 0, number = index * dev->ports + port - 1;
 
-	return port && number < 32 && ports >> number & 1;
+	return port && number < 64 && ports >> number & 1;
 }
 
-uint32_t sh_deliver_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p)
+uint32_t sh_deliver_group(struct sh_dev *dev, uint64_t ports, const struct sh_packet *p)
 {
 	uint32_t qpn[SH_MCG_QPS], n = 0;
 	struct sh_packet resp;

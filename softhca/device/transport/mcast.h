@@ -22,6 +22,6 @@ bool sh_is_to_group(const struct sh_packet *p);
 /* Delivers a multicast packet to each attached QP of each HCA. */
 void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
 /* The same for one that has come over the wire, to these ports (wire.h). Returns how many members got it. */
-uint32_t sh_deliver_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p);
+uint32_t sh_deliver_group(struct sh_dev *dev, uint64_t ports, const struct sh_packet *p);
 
 #endif

@@ -648,7 +648,7 @@ static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t ports, uint
 		SH_DROPPED(h, mcast, 1);
 }
 
-void sh_wire_arrive_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p)
+void sh_wire_arrive_group(struct sh_dev *dev, uint64_t ports, const struct sh_packet *p)
 {
 	struct coming coming = {p, SH_WIRE_OPEN};
 

@@ -191,7 +191,7 @@ void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struc
  * The same for a datagram to the group in its GRH. ports: a bit for each port that it has come to, in the order of
  * the wire's addresses.
  */
-void sh_wire_arrive_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p);
+void sh_wire_arrive_group(struct sh_dev *dev, uint64_t ports, const struct sh_packet *p);
 
 /*
  * Requesters of softhca ask for no more than a window at a time, but others may ask for 1 GiB. So
