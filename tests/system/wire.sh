@@ -88,12 +88,12 @@ fi
 
 # scapy builds the packets of the capture anew, with the same ICRCs. What it builds is executed, or has no QP; what it damages is not.
 judged() {
-	timeout 300 $python "$srcdir/scapy_roce.py" check "$tmp/file" >"$tmp/scapy.out" || return 1
+	timeout 300 "$python" "$srcdir/scapy_roce.py" check "$tmp/file" >"$tmp/scapy.out" || return 1
 	cat "$tmp/scapy.out"
 	for opcode in 0x04 0x06 0x0c 0x11 0x13 0x14 0x2a 0x64; do
 		grep -q "$opcode:" "$tmp/scapy.out" || { echo "there is no $opcode"; return 1; }
 	done
-	before=$(wire_counters) && sent=$(timeout 300 $python "$srcdir/scapy_roce.py" send "$net.3" "$net.1" 0x7ffff0) || return 1
+	before=$(wire_counters) && sent=$(timeout 300 "$python" "$srcdir/scapy_roce.py" send "$net.3" "$net.1" 0x7ffff0) || return 1
 	until_true received && echo "$before $after"
 	# shellcheck disable=SC2086 # words: numbers
 	set -- $before $after
@@ -107,7 +107,7 @@ received() { after=$(wire_counters) && [ "${after%% *}" -gt "$((${before%% *} + 
 if all_rows; then
 	python=/usr/bin/python3
 	[ -x $python ] || python=python3
-	if $python -c 'import scapy.contrib.roce' 2>/dev/null; then
+	if "$python" -c 'import scapy.contrib.roce' 2>/dev/null; then
 		ok "scapy agrees with what leaves, and what it builds is accepted" ours judged
 	else
 		skip "scapy agrees with what leaves, and what it builds is accepted" "install python3-scapy"
@@ -249,7 +249,7 @@ ok "an address that is taken" same_address
 stopped() {
 	KILLED="$(daemon a) $(counter a .wire.pid)"
 	export KILLED
-	across "$PROGRAMS/wire_peers" stopped || { status=$?; for pid in $KILLED; do kill -CONT "$pid"; done; return $status; }
+	across "$PROGRAMS/wire_peers" stopped || { status=$?; for pid in $KILLED; do kill -CONT "$pid"; done; return "$status"; }
 }
 ok "a daemon that is stopped with the wire's process, and goes on" ours stopped
 # The program itself has no part in what others write to its memory.
