@@ -25,9 +25,11 @@ shows() { "$SOFTHCA" show --json "$1" | jq -e "$2" >/dev/null; } # shows INSTANC
 
 # Waits for the server; both must have succeeded: over CLIENT-STATUS
 over() {
-	both_good "$1" && return 0
+	both_good "$1" >"$tmp/ends.out" && return 0
 	"$SOFTHCA" show a
 	"$SOFTHCA" show b
+	# Last: of a failed test only the end is shown.
+	cat "$tmp/ends.out"
 	return 1
 }
 

@@ -565,12 +565,13 @@ static void outlives(struct ibv_qp *first, struct ibv_qp *second, int number)
 	qp = first;
 	fill(HALF);
 	for (unsigned int i = 0; i < all; i++) {
-		while (posted < all && posted < i + DEPTH)
-			post_some(posted++);
 		if (i == all / 4 && second)
 			i += stop_them(first, second);
 		else if (i == all / 4)
 			signal_them(number);
+		/* All that were on their way may have ended meanwhile. */
+		while (posted < all && posted < i + DEPTH)
+			post_some(posted++);
 		done();
 	}
 	post(IBV_WR_RDMA_WRITE, 0, HALF, theirs.addr, theirs.rkey, 0, 0);
