@@ -244,7 +244,7 @@ ok "rates are set, changed, shown and cleared" within -- ends
 ok "seed and delay are set and shown" within -- settings
 ok "a long delay is a retry" ours within -- long_delay
 for service in uc rc; do
-	ok "a limit keeps the order of $service" ours within -- in_order "$service" rate 1gbit 1s
+	ok "a limit keeps the order of $service" ours within -- in_order "$service" rate 250mbit 2s
 	ok "a constant delay keeps the order of $service" ours within -- in_order "$service" delay 100% 1ms
 done
 ok "scopes are set, replaced, shown and ended" within --hosts 2 -- scopes
