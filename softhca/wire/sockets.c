@@ -32,8 +32,11 @@ static bool is_loopback(struct sh_ip a)
 	return sh_ip_is4(a) && (a.lo >> 24 & 0xff) == 127;
 }
 
-/* The interface that has the address. All of 127/8 is local. */
-static bool interface_of(struct sh_ip address, char name[IFNAMSIZ])
+/* Is that address of the machine one that the caller looks for? */
+typedef bool wanted_fn(struct sh_ip has, const void *arg);
+
+/* Is one of the machine's addresses wanted? name: its interface; may be NULL. */
+static bool machine_has(wanted_fn *wanted, const void *arg, char name[IFNAMSIZ])
 {
 	struct ifaddrs *all, *i;
 	bool found = false;
@@ -42,42 +45,45 @@ static bool interface_of(struct sh_ip address, char name[IFNAMSIZ])
 		return false;
 	for (i = all; i && !found; i = i->ifa_next) {
 		const union sh_wire_at *at = (const void *)i->ifa_addr;
-		struct sh_ip has;
 		uint16_t port;
 
 		if (!at || (at->any.sa_family != AF_INET && at->any.sa_family != AF_INET6))
 			continue;
-		has = sh_wire_from(at, &port);
-		found = sh_ip_same(has, address) || (is_loopback(address) && is_loopback(has));
-		if (found)
+		found = wanted(sh_wire_from(at, &port), arg);
+		if (found && name)
 			snprintf(name, IFNAMSIZ, "%s", i->ifa_name);
 	}
 	freeifaddrs(all);
 	return found;
 }
 
+/* All of 127/8 is local. */
+static bool is_at_home(struct sh_ip has, const void *arg)
+{
+	const struct sh_ip *address = arg;
+
+	return sh_ip_same(has, *address) || (is_loopback(*address) && is_loopback(has));
+}
+
+/* The interface that has the address. */
+static bool interface_of(struct sh_ip address, char name[IFNAMSIZ])
+{
+	return machine_has(is_at_home, &address, name);
+}
+
+static bool is_another(struct sh_ip has, const void *arg)
+{
+	const struct sh_wire_config *wire = arg;
+
+	for (uint32_t n = 0; n < wire->n; n++)
+		if (sh_ip_same(wire->address[n], has))
+			return false;
+	return sh_wire_lid(wire, has) != 0;
+}
+
 bool sh_wire_shared(const struct sh_wire_config *wire)
 {
-	struct ifaddrs *all, *i;
-	bool found = is_loopback(wire->network);
-
-	if (found || getifaddrs(&all))
-		return found;
-	for (i = all; i && !found; i = i->ifa_next) {
-		const union sh_wire_at *at = (const void *)i->ifa_addr;
-		struct sh_ip has;
-		uint16_t port;
-
-		if (!at || (at->any.sa_family != AF_INET && at->any.sa_family != AF_INET6))
-			continue;
-		has = sh_wire_from(at, &port);
-		found = sh_wire_lid(wire, has) != 0;
-		for (uint32_t n = 0; n < wire->n; n++)
-			if (sh_ip_same(wire->address[n], has))
-				found = false;
-	}
-	freeifaddrs(all);
-	return found;
+	return is_loopback(wire->network) || machine_has(is_another, wire, NULL);
 }
 
 static uint32_t overhead(struct sh_ip address)

@@ -4,15 +4,18 @@
  * packets that scapy and a card agree on.
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "softhca/wire/address.h"
 #include "softhca/wire/roce.h"
+#include "softhca/wire/sockets.h"
 
 static bool parse(const char *text, struct sh_wire_config *wire, char *why, size_t len)
 {
@@ -618,6 +621,30 @@ static void test_notice(void **state)
 			 SH_ROCE_BAD_ICRC);
 }
 
+/* All ports at one interface get what comes to a group, however many they are. */
+static void test_ports_of_group(void **state)
+{
+	enum { PORTS = 40 };
+	static const uint8_t mgid[16] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
+	char text[PORTS * 16] = "127.0.177.1/24", why[256];
+	struct sh_wire_config wire;
+	uint64_t ports;
+	int fd;
+
+	(void)state;
+	for (unsigned int i = 2; i <= PORTS; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), ",127.0.177.%u", i);
+	assert_true(parse(text, &wire, why, sizeof(why)));
+	assert_int_equal(wire.n, PORTS);
+	fd = sh_wire_open_group(&wire, 0, mgid, &ports);
+	assert_true(fd != -ENODEV);
+	assert_true(ports == (UINT64_C(1) << PORTS) - 1);
+	if (fd >= 0)
+		close(fd);
+	/* Those that share its interface leave it to the first. */
+	assert_int_equal(sh_wire_open_group(&wire, PORTS - 1, mgid, &ports), -EALREADY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -627,7 +654,7 @@ int main(void)
 		cmocka_unit_test(test_reasons),	    cmocka_unit_test(test_peers),
 		cmocka_unit_test(test_wrong_peers), cmocka_unit_test(test_many_peers),
 		cmocka_unit_test(test_sockets),	    cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_notice),
+		cmocka_unit_test(test_notice),	    cmocka_unit_test(test_ports_of_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
