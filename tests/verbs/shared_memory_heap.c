@@ -58,21 +58,29 @@ static void are_apart(unsigned char *grown, size_t grown_len, size_t len)
 	CHECK(all(grown, grown_len, 0xaa));
 }
 
+/* Registers p, and lets it shrink to so much and then grow. */
+static void resize(unsigned char *p, size_t len, size_t small)
+{
+	enum { GROWN = 900000 };
+
+	memset(p, 0x77, len);
+	CHECK(reg(p, len));
+	register_others(len);
+	p = realloc(p, small);
+	CHECK(p && all(p, small, 0x77));
+	p = realloc(p, GROWN);
+	CHECK(p && all(p, small, 0x77));
+	are_apart(p, GROWN, len);
+	free(p);
+}
+
 static void shrinks_and_grows(int arg)
 {
-	enum { LEN = 200000, GROWN = 900000 };
-	unsigned char *p;
+	enum { LEN = 200000 };
 
 	(void)arg;
 	up();
-	p = filled(LEN, 0x77);
-	CHECK(reg(p, LEN));
-	register_others(LEN);
-	p = realloc(p, 2000);
-	CHECK(p && all(p, 2000, 0x77));
-	p = realloc(p, GROWN);
-	CHECK(p && all(p, 2000, 0x77));
-	are_apart(p, GROWN, LEN);
+	resize(filled(LEN, 0), LEN, 2000);
 }
 
 static void page_by_page(int arg)
@@ -116,24 +124,16 @@ static void one_page_each(int arg)
 		CHECK(all(p[i], GROWN, 0xaa));
 }
 
-/* What is left over of it, and what is left over where the C library cannot shrink it. */
+/* The chunk is mapped, too, but begins before the program's memory. */
 static void aligned(int arg)
 {
-	enum { LEN = 300000, GROWN = 900000 };
+	enum { LEN = 300000 };
 	void *p = NULL;
 
 	(void)arg;
 	up();
 	CHECK_EQ(posix_memalign(&p, PAGE, LEN), 0);
-	memset(p, 0x77, LEN);
-	CHECK(reg(p, LEN));
-	register_others(LEN);
-	p = realloc(p, 5000);
-	CHECK(p && all(p, 5000, 0x77));
-	p = realloc(p, GROWN);
-	CHECK(p && all(p, 5000, 0x77));
-	are_apart(p, GROWN, LEN);
-	free(p);
+	resize(p, LEN, 5000);
 }
 
 /* ---- fork() without room ---- */
@@ -240,7 +240,7 @@ static int mappings(void)
 
 static void many(int arg)
 {
-	enum { MANY = 2000, APART = 3 * (int)PAGE, MOST = 1000 };
+	enum { MANY = 600, APART = 3 * (int)PAGE, MOST = 1000 };
 	unsigned char *heap;
 	int before, status;
 	pid_t pid;

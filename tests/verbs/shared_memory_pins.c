@@ -424,34 +424,62 @@ static void fills(int fd)
 	_exit(1);
 }
 
-static void filled(int arg)
+/* The descriptor of one, or -1. */
+static int open_userfaultfd(void)
 {
 	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register r = {.mode = UFFDIO_REGISTER_MODE_MISSING};
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0)
+		printf("# userfaultfd() takes a privilege: that part is left out\n");
+	else
+		CHECK_EQ(ioctl(fd, UFFDIO_API, &api), 0);
+	return fd;
+}
+
+/* Another process is to fill the pages. Returns what ioctl() returns. */
+static int give(int fd, uint8_t *mem)
+{
+	struct uffdio_register r = {.range = {(uintptr_t)mem, FILLED * PAGE},
+				    .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+	return ioctl(fd, UFFDIO_REGISTER, &r);
+}
+
+static pid_t start_filling(int fd)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		fills(fd);
+	return pid;
+}
+
+/* The other process has filled each page. */
+static void is_filled(const uint8_t *mem)
+{
+	for (const uint8_t *p = mem; p < mem + FILLED * PAGE; p += PAGE)
+		CHECK_EQ(differs(p, PAGE, (uintptr_t)p), -1);
+}
+
+static void filled(int arg)
+{
+	int fd = open_userfaultfd();
 	uint8_t *mem, *heap = malloc(3 * PAGE);
 	struct ibv_mr *mr, *before;
 	pid_t pid;
 
 	(void)arg;
-	if (fd < 0) {
-		printf("# userfaultfd() takes a privilege: that part is left out\n");
+	if (fd < 0)
 		return;
-	}
 	up();
 	before = reg(heap, 3 * PAGE);
 	mem = pages(FILLED);
-	r.range.start = (uintptr_t)mem;
-	r.range.len = FILLED * PAGE;
-	CHECK_EQ(ioctl(fd, UFFDIO_API, &api), 0);
-	CHECK_EQ(ioctl(fd, UFFDIO_REGISTER, &r), 0);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		fills(fd);
+	CHECK_EQ(give(fd, mem), 0);
+	pid = start_filling(fd);
 	mr = reg(mem, FILLED * PAGE);
-	for (uint8_t *p = mem; p < mem + FILLED * PAGE; p += PAGE)
-		CHECK_EQ(differs(p, PAGE, (uintptr_t)p), -1);
+	is_filled(mem);
 	through(mr, mem, 4 * PAGE, 1);
 	through(before, heap, 3 * PAGE, 2);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
@@ -476,9 +504,7 @@ static void *sits(void *arg)
  */
 static void filled_beside(int arg)
 {
-	struct uffdio_api api = {.api = UFFD_API};
-	struct uffdio_register r = {.mode = UFFDIO_REGISTER_MODE_MISSING};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC), ret;
+	int fd = open_userfaultfd(), ret;
 	pthread_t thread;
 	struct ibv_mr *mr;
 	uint8_t *mem;
@@ -486,19 +512,14 @@ static void filled_beside(int arg)
 	pid_t pid;
 
 	(void)arg;
-	if (fd < 0) {
-		printf("# userfaultfd() takes a privilege: that part is left out\n");
+	if (fd < 0)
 		return;
-	}
 	up();
 	mem = pages(FILLED);
 	shared = shares(mem, FILLED * PAGE, &mr);
 	CHECK_EQ(pthread_create(&thread, NULL, sits, NULL), 0);
 	fill(mem, FILLED * PAGE, 3);
-	CHECK_EQ(ioctl(fd, UFFDIO_API, &api), 0);
-	r.range.start = (uintptr_t)mem;
-	r.range.len = FILLED * PAGE;
-	ret = ioctl(fd, UFFDIO_REGISTER, &r);
+	ret = give(fd, mem);
 	if (shared) {
 		CHECK_EQ(ret, -1);
 		CHECK_EQ(errno, ENOMEM);
@@ -506,17 +527,12 @@ static void filled_beside(int arg)
 		through(mr, mem, 4 * PAGE, 1);
 		munmap(mem, FILLED * PAGE);
 		mem = pages(FILLED);
-		r.range.start = (uintptr_t)mem;
-		ret = ioctl(fd, UFFDIO_REGISTER, &r);
+		ret = give(fd, mem);
 	}
 	CHECK_EQ(ret, 0);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (!pid)
-		fills(fd);
+	pid = start_filling(fd);
 	CHECK_EQ(madvise(mem, FILLED * PAGE, MADV_DONTNEED), 0);
-	for (uint8_t *p = mem; p < mem + FILLED * PAGE; p += PAGE)
-		CHECK_EQ(differs(p, PAGE, (uintptr_t)p), -1);
+	is_filled(mem);
 	CHECK_EQ(kill(pid, SIGKILL), 0);
 	join_killed(pid, SIGKILL);
 }
