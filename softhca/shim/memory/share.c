@@ -34,8 +34,8 @@
 #define PATIENCE_NS UINT64_C(2000000000)
 
 /*
- * A region costs three mappings, of which a process may have 65,530, and each registration and fork()
- * reads the list of mappings. So only so many regions may be smaller than that.
+ * A region takes three mappings, of which a process may have 65,530, and each registration and each
+ * fork() reads the list of mappings. So with so many regions, further small ones stay private.
  */
 #define SMALL_REGIONS 256
 #define SMALL	      (UINT64_C(1) << 20)
