@@ -11,8 +11,9 @@
  * begins anew. To know too little is safe.
  *
  * Libraries that watch mappings themselves, such as UCX and Open MPI, overwrite the first
- * instructions of these functions and make the system calls on their own. What they unmap does not
- * come here any more, and the C library may get the addresses. own_blind() tells.
+ * instructions of these functions, or the slots from which others call them, and make the system
+ * calls on their own. What they unmap does not come here any more, and the C library may get the
+ * addresses. own_blind() tells.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -20,6 +21,7 @@
 
 #include "own.h"
 #include "ranges.h"
+#include "slots.h"
 #include "softhca/shim/signals/handlers.h"
 
 #define MOST 1024
@@ -71,9 +73,16 @@ void own_init(void)
 /* What was unmapped unseen stays unknown, even if the functions are restored. */
 bool own_blind(void)
 {
+	static const char *const name[OWN_SOURCES] = {"munmap", "mmap", "mremap"};
+	const void *source[OWN_SOURCES];
+
+	for (int i = 0; i < OWN_SOURCES; i++)
+		source[i] = own_source(i);
 	for (int i = 0; i < OWN_SOURCES; i++)
 		if (memcmp(before[i].first, own_source(i), FIRST))
 			atomic_store(&overwritten, true);
+	if (!atomic_load(&overwritten) && slots_lead_elsewhere(name, source, OWN_SOURCES))
+		atomic_store(&overwritten, true);
 	return atomic_load(&overwritten);
 }
 

@@ -19,8 +19,8 @@ const void *own_source(int i);
 /* Is all of the range the application's, with nothing of the C library's in it? */
 bool own_has(uint64_t addr, uint64_t len);
 /*
- * Has something overwritten the code of own_source()? Then what own_has() says may be out of
- * date. It stays true.
+ * Has something overwritten the code of own_source(), or does an object call these functions
+ * elsewhere (slots.h)? Then what own_has() says may be out of date. It stays true.
  */
 bool own_blind(void);
 
