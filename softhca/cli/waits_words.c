@@ -410,6 +410,8 @@ static void add_timer(char text[WORDS], const struct look *l, const struct sh_du
 {
 	add(text, ", sent again ");
 	add_until(text, l, d->until);
+	if (d->put_off)
+		return;
 	if (d->kind == SH_DUE_RNR && d->left == 7)
 		add(text, ", without end");
 	else
@@ -428,6 +430,8 @@ static void add_send(char text[WORDS], const struct look *l, const struct sh_due
 		add(text, "%" PRIu32 " request%s not acknowledged", d->count, plural(d->count));
 		if (d->kind == SH_DUE_RNR)
 			add(text, ", receiver not ready");
+		if (d->put_off)
+			add(text, ", put off because a stopped thread has a lock");
 		if (d->until)
 			add_timer(text, l, d);
 		else if (d->forever)

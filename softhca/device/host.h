@@ -103,6 +103,9 @@ struct sh_host_ops {
 	 */
 	bool (*divert)(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word);
 
+	/* Is the thread stopped: by a signal, a tracer or a cgroup's freezer? May be NULL: no. */
+	bool (*stands)(void *host, uint32_t pid, uint32_t tid);
+
 	/*
 	 * This thread was thrown (life.h), perhaps out of copy() or event(), or before it woke the
 	 * helper thread. What copy() had announced is void, the host lets go what event_begin() has

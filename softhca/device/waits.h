@@ -107,6 +107,7 @@ struct sh_due {
 	uint64_t until;	  /* the timer's time, 0 = none */
 	uint32_t left;	  /* retries left; for SH_DUE_RNR, 7: without end */
 	bool forever;	  /* SH_DUE_ACK: the program has chosen timeout 0 */
+	bool put_off;	  /* SH_DUE_ACK: until a stopped thread has let go a lock */
 	bool has_peer;	  /* connected, to this QP: */
 	uint32_t peer_hca, peer_qpn, peer_proc; /* peer_proc 0: not known, or kernel-made */
 	uint32_t peer_has; /* SH_DUE_RECEIVE: what the peer has under way; SH_DUE_RNR: receives

@@ -130,6 +130,7 @@ static const struct sh_host_ops host_ops = {
 	.wake = sh_host_wake,
 	.rouse = sh_host_rouse,
 	.divert = sh_host_divert,
+	.stands = sh_host_stands,
 	.gave_up = host_gave_up,
 	.now = host_now,
 	.extend = host_extend,

@@ -131,6 +131,7 @@ void sh_host_rouse(void *host, uint32_t proc);
 /* The helper thread looks at what is due, if there is one. */
 void sh_helper_look(void);
 bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word);
+bool sh_host_stands(void *host, uint32_t pid, uint32_t tid);
 void sh_helper_forked(void);
 void sh_helper_prepare(void);
 void sh_helper_watch(void);

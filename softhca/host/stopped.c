@@ -115,11 +115,8 @@ static bool frozen(uint32_t pid, uint32_t tid)
 	       !strncmp(text, "-1 ", 3);
 }
 
-/*
- * Is the thread stopped by a signal, or frozen, and not traced? A tracer ("t") can make a thread go
- * on elsewhere. It can also stop a thread where a system call begins, which then takes place.
- */
-static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
+/* Is the thread stopped by a signal or a tracer, or frozen? *traced: it has a tracer. */
+static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches, bool *traced)
 {
 	enum { STATE, TRACER, SLEPT, PREEMPTED, FIELDS };
 	struct sh_status_field field[FIELDS] = {
@@ -136,13 +133,21 @@ static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
 	for (unsigned int i = 0; i < FIELDS; i++)
 		if (!field[i].value[0])
 			return false;
-	if (decimal(field[TRACER].value))
-		return false;
-	if (field[STATE].value[0] != 'T' &&
-	    (!strchr("SD", field[STATE].value[0]) || !frozen(pid, tid)))
-		return false;
+	*traced = decimal(field[TRACER].value) != 0;
 	*switches = decimal(field[SLEPT].value) + decimal(field[PREEMPTED].value);
-	return true;
+	return strchr("Tt", field[STATE].value[0]) ||
+	       (strchr("SD", field[STATE].value[0]) && frozen(pid, tid));
+}
+
+/*
+ * The same, and no tracer has it: that can make a thread go on elsewhere. It can also stop a thread
+ * where a system call begins, which then takes place.
+ */
+static bool stopped_alone(uint32_t pid, uint32_t tid, uint64_t *switches)
+{
+	bool traced;
+
+	return stopped(pid, tid, switches, &traced) && !traced;
 }
 
 /* Takes the last word, a hexadecimal number, off the text. */
@@ -227,7 +232,7 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 	 * Step 1 of life.h. The switch count is read first and the next instruction then; step 3
 	 * reads them in reverse, so the counts enclose everything else.
 	 */
-	if (!stopped(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
+	if (!stopped_alone(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
 		return false;
 	/* Step 2. */
 	if (!peek(tid, &self, self_at, sizeof(self)) || !is_armed(tid, &before, word, &self))
@@ -238,6 +243,15 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 		  open, sizeof(open)))
 		return false;
 	/* Step 3. */
-	return next_instruction(pid, tid, &after) && stopped(pid, tid, &after.switches) &&
+	return next_instruction(pid, tid, &after) && stopped_alone(pid, tid, &after.switches) &&
 	       after.ip == before.ip && after.switches == before.switches;
+}
+
+bool sh_host_stands(void *host, uint32_t pid, uint32_t tid)
+{
+	uint64_t switches;
+	bool traced;
+
+	(void)host;
+	return stopped(pid, tid, &switches, &traced);
 }

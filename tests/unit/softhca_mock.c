@@ -252,6 +252,7 @@ static const struct sh_host_ops ops = {
 	.complain = complain,
 	.extend = extend,
 	.divert = sh_host_divert,
+	.stands = sh_host_stands,
 };
 
 struct mock *mock_new(const struct mock_config *cfg)

@@ -316,7 +316,7 @@ static void test_qp1_and_exchange(void **state)
 		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), -EINPROGRESS);
 		sh_packet_init(&none);
 		sh_respond_ud(&p.m->daemon, hca, tqp_ctx(&p.b), 1, &d, &none);
-		assert_int_equal(none.syndrome, SH_GSI_BUSY);
+		assert_int_equal(none.syndrome, SH_BUSY);
 		assert_int_equal(hca->counters.drops_memory, 0);
 		texpect_none(&p.bcq[1]);
 		p.m->exchanges = false;

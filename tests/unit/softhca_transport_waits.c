@@ -220,6 +220,13 @@ static void test_receiver_not_ready(void **state)
 	mock_advance(p.m, UINT64_C(1000000000));
 	assert_true(is_due(SH_DUE_RNR, p.a.qpn, &due)); /* now it is the second message */
 	assert_int_equal(due.untaken, 0);
+	/* Not the receiver is what it waits for, but a lock that a stopped thread has (sh_put_off()). */
+	qp->rnr_waiting = SH_PUT_OFF;
+	assert_false(is_due(SH_DUE_RNR, p.a.qpn, NULL));
+	assert_true(is_due(SH_DUE_ACK, p.a.qpn, &due));
+	assert_true(due.put_off);
+	assert_int_equal(due.count, 1);
+	assert_int_equal(lost(), 0);
 	tpair_close(&p);
 }
 

@@ -2,8 +2,9 @@
 /*
  * Description: a sender is stopped (SIGSTOP) at random, often inside the device. Another sender to the same SRQ and CQ sends
  * meanwhile, and memory there is registered and deregistered. Each message of both arrives once, whole and in order, and no
- * QP fails. STOPS=1000 in the environment stops it so often; how often others had to wait is printed. SEED=n
- * repeats the choices of a run.
+ * QP fails. So it is without restartable sequences, where the other sender's messages may wait for the stopped one,
+ * and its calls do not. STOPS=1000 in the environment stops it so often; how often others had to wait is printed.
+ * SEED=n repeats the choices of a run.
  * Quick: half
  */
 #include <signal.h>
@@ -16,9 +17,22 @@
 #define LEN	    64
 #define GO_ON	    20 /* messages of the other sender while the first one is stopped */
 #define PATIENCE_MS 1000
+#define RETURN_MS   20000
 #define SECONDS	    20 /* limit for all stops together */
 
-enum word { QPN_HERE, QPN_THERE = 2, LID = 4, SENT = 6, TOTAL = 8, DEREGISTERED = 10, END };
+enum word {
+	QPN_HERE,
+	QPN_THERE = 2,
+	LID = 4,
+	SENT = 6,
+	TOTAL = 8,
+	DEREGISTERED = 10,
+	END,
+	CALLS,
+	RETURNS = CALLS + 2
+};
+#define WITHOUT "STOPPED_INSIDE_WITHOUT_SEQUENCES"
+
 enum sender { STOPPED, OTHER };
 
 static void receiver(int unused)
@@ -98,7 +112,9 @@ static void sender(int me)
 	while (!__atomic_load_n(&board->word[END], __ATOMIC_ACQUIRE)) {
 		memcpy(s.buf, &seq, sizeof(seq));
 		fill(s.buf + 8, LEN - 8, seq);
+		post(CALLS + me, seq + 1);
 		CHECK_EQ(post_send1(qp, &s, seq, 0, LEN, IBV_SEND_SIGNALED), 0);
+		post(RETURNS + me, seq + 1);
 		expect_wc(s.scq, seq, IBV_WC_SUCCESS);
 		post(SENT + me, ++seq);
 	}
@@ -118,8 +134,31 @@ static bool reached(unsigned int word, uint64_t value)
 	return true;
 }
 
+/* Each call of the other sender returns, whatever the stopped one holds. */
+static void all_returned(void)
+{
+	for (unsigned int ms = 0;; ms++) {
+		uint64_t calls = __atomic_load_n(&board->word[CALLS + OTHER], __ATOMIC_ACQUIRE);
+
+		if (__atomic_load_n(&board->word[RETURNS + OTHER], __ATOMIC_ACQUIRE) >= calls)
+			return;
+		CHECK(ms < RETURN_MS);
+		sleep_ms(1);
+	}
+}
+
+static void without_sequences(int unused)
+{
+	(void)unused;
+	setenv(WITHOUT, "1", 1);
+	setenv("GLIBC_TUNABLES", "glibc.pthread.rseq=0", 1);
+	execl("/proc/self/exe", "stopped_inside", (char *)NULL);
+	CHECK(false);
+}
+
 int main(void)
 {
+	const bool ends = !getenv(WITHOUT);
 	const char *wanted = getenv("STOPS");
 	unsigned int stops = wanted ? (unsigned int)atoi(wanted) : 30, waited = 0;
 	time_t until = time(NULL) + SECONDS;
@@ -146,9 +185,12 @@ int main(void)
 		CHECK(WIFSTOPPED(status));
 		sent = board->word[SENT + OTHER];
 		deregistered = board->word[DEREGISTERED];
-		if (!reached(SENT + OTHER, sent + GO_ON) ||
-		    !reached(DEREGISTERED, deregistered + 1))
+		if (!ends)
+			waited += !reached(SENT + OTHER, sent + GO_ON);
+		else if (!reached(SENT + OTHER, sent + GO_ON) ||
+			 !reached(DEREGISTERED, deregistered + 1))
 			waited++;
+		all_returned();
 		CHECK_EQ(kill(pid[1], SIGCONT), 0);
 	}
 	printf("# up to %u stops, %u of them made others wait, %llu and %llu messages\n", stops,
@@ -157,5 +199,7 @@ int main(void)
 	post(END, 1);
 	for (int i = 0; i < 3; i++)
 		join(pid[i]);
+	if (ends)
+		join(spawn(without_sequences, 0));
 	return 0;
 }

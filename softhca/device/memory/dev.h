@@ -38,6 +38,7 @@ struct sh_dev {
 	uint32_t cqe_size;
 	/* In the daemon: the offset of the lock that sh_lock_soon() has found taken last; 0: none. */
 	uint64_t busy_lock;
+	uint64_t given_up; /* the holder of a lock that this process has given up last (lock.c) */
 	uint64_t size, pool_off, shared_off; /* the pool ends where shared memory begins */
 	/*
 	 * How far this process has mapped the pool and the shared area: all of both after

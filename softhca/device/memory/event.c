@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "event.h"
+#include "exec.h"
 #include "instance.h"
 #include "tables.h"
 
@@ -162,13 +163,12 @@ void sh_evq_release(struct sh_dev *dev, uint32_t evq)
 		sh_unlock(dev, &q->lock);
 }
 
-/* Takes the lock to raise an event. Clients wait for it, the daemon does not. */
+/* Takes the lock to raise an event. 0, or -EINPROGRESS: what sh_lock_mine() says. */
 static int hold_to_raise(struct sh_dev *dev, uint32_t evq, struct sh_evq *q)
 {
-	if (dev->proc) {
-		sh_lock(dev, &q->lock);
-	} else if (sh_lock_soon(dev, &q->lock)) {
-		sh_lock_suspect(dev, &q->lock);
+	if (sh_lock_mine(dev, &q->lock, SH_WAIT_BRIEFLY)) {
+		if (!dev->proc)
+			sh_lock_suspect(dev, &q->lock);
 		return -EINPROGRESS;
 	}
 	check(dev, evq, q);
@@ -261,7 +261,7 @@ static bool raised(const struct origin *from)
 	return from->log && __atomic_load_n(&from->log->raised, __ATOMIC_RELAXED) > from->place;
 }
 
-/* 0, also if there is no event queue. -EINPROGRESS: the daemon must come back later. */
+/* 0, also if there is no event queue. -EINPROGRESS: the caller must come back later. */
 static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
 		     const struct subject *s, const struct origin *from)
 {
@@ -283,13 +283,21 @@ static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
 
 static void comp_again(struct sh_dev *dev, uint64_t a, uint64_t b)
 {
+	bool entered = dev->proc && sh_enter(dev);
+
 	(void)b;
 	sh_comp_event(dev, (uint32_t)(a >> 32), (uint32_t)a);
+	if (entered)
+		sh_leave(dev);
 }
 
 static void affiliated_again(struct sh_dev *dev, uint64_t a, uint64_t b)
 {
+	bool entered = dev->proc && sh_enter(dev);
+
 	sh_affiliated_event(dev, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)a);
+	if (entered)
+		sh_leave(dev);
 }
 
 void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)

@@ -532,25 +532,39 @@ static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
 
 static void end_if_stopped(struct sh_dev *dev, struct sh_exec *e)
 {
-	struct sh_door *door;
-
 	if (!__atomic_load_n(&e->self_at, __ATOMIC_RELAXED) || !dev->ops->divert)
 		return;
-	/* Pinned: it opens files, and holds a lock that no other thread waits for. */
-	door = sh_pin();
 	if (sh_hold(dev, &e->ending, SH_WAIT_NOT) >= 0) {
 		divert_and_end(dev, e);
 		sh_let_go(&e->ending);
 	}
-	sh_unpin(door);
 }
 
-void sh_owner_stopped(struct sh_dev *dev, uint64_t owner)
+/* Is the thread of that life stopped? It may be another thread's number by the time of the answer. */
+static bool stands(const struct sh_dev *dev, const struct sh_exec *e, uint64_t owner)
+{
+	const struct sh_proc *p = sh_proc(dev, __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST));
+	uint32_t tid = __atomic_load_n(&e->tid, __ATOMIC_RELAXED);
+
+	return p && dev->ops->stands && dev->ops->stands(dev->host, p->pid, tid) &&
+	       __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) == owner >> SH_OWNER_GENERATION;
+}
+
+bool sh_owner_stopped(struct sh_dev *dev, uint64_t owner)
 {
 	uint64_t slot = owner & SH_OWNER_SLOT;
+	struct sh_exec *e = slots(dev) + slot - 1;
+	struct sh_door *door;
+	bool still;
 
-	if (slot && slot <= SHARED_SLOT && slots(dev) + slot - 1 != self.slot)
-		end_if_stopped(dev, slots(dev) + slot - 1);
+	if (!slot || slot > SHARED_SLOT || e == self.slot)
+		return false;
+	/* Pinned: it opens files, and may hold a lock that no other thread waits for. */
+	door = sh_pin();
+	end_if_stopped(dev, e);
+	still = stands(dev, e, owner);
+	sh_unpin(door);
+	return still;
 }
 
 extern void __asan_handle_no_return(void) __attribute__((weak));

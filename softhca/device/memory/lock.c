@@ -136,9 +136,39 @@ void sh_lock_suspect(struct sh_dev *dev, struct sh_lock *lock)
 		sh_owner_stopped(dev, owner);
 }
 
+/* What a waiting thread has seen of the thread that it waits for. Moments in ms; 0: not. */
+struct seen {
+	uint64_t owner;
+	uint64_t since; /* it has had the lock */
+	uint64_t stood; /* it has stood without a break */
+};
+
+/* Looks at the holder after the thread has slept for ms. Is it to be given up? */
+static bool given_up(struct sh_dev *dev, struct seen *seen, uint64_t owner, enum sh_wait wait,
+		     unsigned int ms)
+{
+	const bool known = owner == __atomic_load_n(&dev->given_up, __ATOMIC_RELAXED);
+	const unsigned int limit = wait == SH_WAIT_BRIEFLY ? SH_BRIEF_MS : SH_PATIENCE_MS;
+	const uint64_t now = now_ms(dev);
+
+	if (seen->owner != owner)
+		*seen = (struct seen){.owner = owner, .since = now};
+	if ((ms < SUSPECT_MS && !known) || !sh_owner_stopped(dev, owner)) {
+		seen->stood = 0;
+		return now - seen->since >= SH_HELD_MS;
+	}
+	if (!seen->stood)
+		seen->stood = now;
+	if (!known && now - seen->stood < limit)
+		return false;
+	__atomic_store_n(&dev->given_up, owner, __ATOMIC_RELAXED);
+	return true;
+}
+
 int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 {
 	uint64_t me = sh_self_word(dev), owner, until = 0;
+	struct seen seen = {0};
 	int err;
 
 	if (!me)
@@ -162,8 +192,14 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 
 		if ((int64_t)left <= 0)
 			break;
-		if (owner && ms >= SUSPECT_MS)
+		if (owner && (wait == SH_WAIT_BRIEFLY || wait == SH_WAIT_PATIENTLY)) {
+			if (given_up(dev, &seen, owner & ~SH_OWNER_SLEEPERS, wait, ms)) {
+				err = -EINPROGRESS;
+				break;
+			}
+		} else if (owner && ms >= SUSPECT_MS) {
 			sh_owner_stopped(dev, owner);
+		}
 		if (owner)
 			sleep_on(lock, owner, left < ms ? (unsigned int)left : ms);
 		ms = ms * 2 > LOOK_MS ? LOOK_MS : ms * 2;

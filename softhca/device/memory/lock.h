@@ -40,8 +40,11 @@ _Static_assert(SH_MAX_EXEC < SH_OWNER_SLOT, "a slot and none");
 uint64_t sh_self_word(struct sh_dev *dev);
 /* Has the thread that this word of a lock names ended without releasing the lock? */
 bool sh_owner_dead(struct sh_dev *dev, uint64_t owner);
-/* That thread lives, and others have waited for it for long: ends its life if it is stopped. */
-void sh_owner_stopped(struct sh_dev *dev, uint64_t owner);
+/*
+ * That thread lives, and others have waited for it for long: ends its life if it is stopped. Returns
+ * whether it stands: it is stopped, and its life cannot be ended.
+ */
+bool sh_owner_stopped(struct sh_dev *dev, uint64_t owner);
 
 /*
  * Remembers to wake a sleeper when this thread leaves the device. False: the caller wakes it.
@@ -52,12 +55,23 @@ void sh_errands(struct sh_dev *dev);
 
 /* ---- lock.c ---- */
 
-/* SH_WAIT_BOUNDED: for SH_LOCK_WAIT_MS. */
-enum sh_wait { SH_WAIT_NOT, SH_WAIT_BOUNDED, SH_WAIT_EVER };
+/*
+ * How long a thread waits for a lock. BOUNDED: for SH_LOCK_WAIT_MS. BRIEFLY: until the holder has stood
+ * for SH_BRIEF_MS, because what the thread has to do can be done later. PATIENTLY: until it has
+ * stood for SH_PATIENCE_MS, because what the thread has to do is lost otherwise. A thread that has
+ * been given up once is given up at once. Both also give up a holder that has the lock for
+ * SH_HELD_MS, whatever it does.
+ */
+enum sh_wait { SH_WAIT_NOT, SH_WAIT_BOUNDED, SH_WAIT_BRIEFLY, SH_WAIT_PATIENTLY, SH_WAIT_EVER };
+#define SH_BRIEF_MS    20
+#define SH_PATIENCE_MS 2000
+#define SH_HELD_MS     10000
+/* When a thread looks again at what it has put off because a thread stands. */
+#define SH_PUT_OFF_NS UINT64_C(10000000)
 
 /*
  * 0; EOWNERDEAD: taken from a thread that has died, or that cannot exist (damage); -EBUSY: not
- * taken.
+ * taken; -EINPROGRESS: the holder was given up.
  */
 int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait);
 /*

@@ -77,8 +77,12 @@ struct sh_qp {
 	uint32_t next_psn;		/* of the next packet */
 	uint32_t sent_psn;		/* one past the newest PSN ever sent */
 	uint32_t rd_out;		/* READs and atomics sent and not completed */
-	/* The deadline is that of a receiver that was not ready (RNR NAK). */
+	/*
+	 * The deadline is that of a receiver that was not ready (RNR NAK); SH_PUT_OFF: that of a lock
+	 * that was not to be had (sh_put_off()).
+	 */
 	uint32_t rnr_waiting;
+#define SH_PUT_OFF 2
 	uint64_t timer_at; /* when the pending timer fires, 0 = none is pending */
 	uint32_t timer_gen;
 	uint32_t messages_sent;
@@ -193,6 +197,12 @@ static inline bool sh_qp_is_xrc(const struct sh_qp *qp)
 static inline bool sh_qp_is_reliable(const struct sh_qp *qp)
 {
 	return qp->type == SH_QPT_RC || sh_qp_is_xrc(qp);
+}
+
+/* How a thread that delivers a packet waits for the locks of its receiver. */
+static inline enum sh_wait sh_qp_wait(const struct sh_qp *qp)
+{
+	return sh_qp_is_reliable(qp) ? SH_WAIT_BRIEFLY : SH_WAIT_PATIENTLY;
 }
 
 #define SH_RNR_FOREVER 7 /* value of rnr_retry */

@@ -193,6 +193,19 @@ void sh_lock_wait(struct sh_dev *dev, struct sh_lock *lock)
 		sched_yield();
 }
 
+int sh_lock_wait_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait how)
+{
+	for (;;) {
+		int err = sh_hold(dev, lock, how);
+
+		if (err == -EINPROGRESS)
+			return err;
+		if (err >= 0 && !sh_lock_held(dev, lock, false))
+			return 0;
+		sched_yield();
+	}
+}
+
 int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock)
 {
 	return sh_hold(dev, lock, SH_WAIT_BOUNDED) < 0 ? -EBUSY : sh_lock_held(dev, lock, true);

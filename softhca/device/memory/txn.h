@@ -57,6 +57,7 @@ static inline void sh_program_order(void)
 
 /* The ways into a lock that is not free, or whose holder has died. */
 void sh_lock_wait(struct sh_dev *dev, struct sh_lock *lock);
+int sh_lock_wait_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait how);
 /*
  * Recovers after the dead holder of a lock that this thread has taken. 0, or -EBUSY: the thread
  * does not hold it any more.
@@ -64,14 +65,25 @@ void sh_lock_wait(struct sh_dev *dev, struct sh_lock *lock);
 int sh_lock_held(struct sh_dev *dev, struct sh_lock *lock, bool bounded);
 
 /*
- * Takes the lock, and recovers after a dead holder. Never fails: it waits without bound. For
- * clients.
+ * Takes the lock, and recovers after a dead holder. Never fails: it waits without bound. For what
+ * no thread of another process holds for long, and for what cannot be put off.
  */
 static inline void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
 {
 	if (__builtin_expect(!sh_hold_free(dev, lock), 0) ||
 	    (__builtin_expect(lock->txn != SH_LOCK_MADE, 0) && sh_lock_held(dev, lock, false)))
 		sh_lock_wait(dev, lock);
+}
+/*
+ * The same, for a client that can do without: it does not wait for a thread that is stopped and whose
+ * life cannot be ended. how: SH_WAIT_BRIEFLY or SH_WAIT_PATIENTLY. 0, or -EINPROGRESS.
+ */
+static inline int sh_lock_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait how)
+{
+	if (__builtin_expect(!sh_hold_free(dev, lock), 0) ||
+	    (__builtin_expect(lock->txn != SH_LOCK_MADE, 0) && sh_lock_held(dev, lock, false)))
+		return sh_lock_wait_within(dev, lock, how);
+	return 0;
 }
 /* For the daemon: -EBUSY after SH_LOCK_WAIT_MS. */
 int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock);
@@ -286,6 +298,20 @@ SH_INLINE enum sh_copy sh_txn_commit_cqe(const struct sh_txn_open *t, const stru
 }
 
 /*
+ * A client did not get the lock (sh_lock_within()). Has fn(dev, a, b) called soon, in the helper
+ * thread. True; or false: that is not possible, and the client has waited for the lock and got it.
+ */
+static inline bool sh_defer_or_lock(struct sh_dev *dev, struct sh_lock *lock,
+				    void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a,
+				    uint64_t b)
+{
+	if (!sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, fn, a, b))
+		return true;
+	sh_lock(dev, lock);
+	return false;
+}
+
+/*
  * How the daemon takes a lock: it looks for as long as a running holder takes, and never sleeps. 0,
  * or -EINPROGRESS: later.
  */
@@ -298,13 +324,13 @@ static inline int sh_lock_soon(struct sh_dev *dev, struct sh_lock *lock)
 	return -EINPROGRESS;
 }
 
-/* A client waits for it; the daemon does not (-EINPROGRESS). */
-static inline int sh_lock_mine(struct sh_dev *dev, struct sh_lock *lock)
+/*
+ * 0, or -EINPROGRESS: the daemon does not wait for the lock, and a client gives up a thread that
+ * stands (sh_lock_within()).
+ */
+static inline int sh_lock_mine(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait how)
 {
-	if (dev->proc == 0)
-		return sh_lock_soon(dev, lock);
-	sh_lock(dev, lock);
-	return 0;
+	return dev->proc ? sh_lock_within(dev, lock, how) : sh_lock_soon(dev, lock);
 }
 
 #endif

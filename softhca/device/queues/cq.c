@@ -128,6 +128,8 @@ static void arm(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq, uint32_t wor
 	sh_txn_commit(&t);
 }
 
+static void arm_again(struct sh_dev *dev, uint64_t key, uint64_t dw);
+
 static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 {
 	const uint32_t dw0 = (uint32_t)dw, dw1 = (uint32_t)(dw >> 32);
@@ -141,7 +143,9 @@ static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 	/* A card that has failed raises no events, not even for what it has completed. */
 	if (!cq || __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
 		return;
-	sh_lock(dev, &cq->lock);
+	if (sh_lock_within(dev, &cq->lock, SH_WAIT_BRIEFLY) &&
+	    sh_defer_or_lock(dev, &cq->lock, arm_again, (uint64_t)ctx << 32 | cqn, dw))
+		return;
 	if (cq->ctx == ctx && usable(dev, c->hca, cq)) {
 		if (dw0 || dw1) {
 			/*
@@ -166,6 +170,15 @@ void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32
 {
 	sh_self.again = false;
 	sh_catch(dev, ctx, cqn, (uint64_t)dw1 << 32 | dw0, arm_cq);
+}
+
+static void arm_again(struct sh_dev *dev, uint64_t key, uint64_t dw)
+{
+	bool entered = sh_enter(dev);
+
+	sh_arm(dev, (uint32_t)(key >> 32), (uint32_t)key, (uint32_t)dw, (uint32_t)(dw >> 32));
+	if (entered)
+		sh_leave(dev);
 }
 
 void sh_arm_lost(struct sh_dev *dev, uint32_t hca, uint32_t cqn)

@@ -30,8 +30,8 @@ void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 /* ---- one CQE ---- */
 
 /*
- * Commits t with this CQE in it. A CQ that is gone or full gets no CQE. 0, or, in the daemon only,
- * -EINPROGRESS: nothing was done.
+ * Commits t with this CQE in it. A CQ that is gone or full gets no CQE. 0, or -EINPROGRESS: nothing
+ * was done.
  */
 static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca *hca, uint32_t cqn,
 		       const struct sh_cqe *cqe)
@@ -39,7 +39,7 @@ static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca 
 	struct sh_cq *cq = cqn ? sh_cq_of(hca, cqn) : NULL;
 
 	if (cq) {
-		if (sh_lock_mine(dev, &cq->lock))
+		if (sh_lock_mine(dev, &cq->lock, SH_WAIT_BRIEFLY))
 			return -EINPROGRESS;
 		sh_txn_covers(t, &cq->lock);
 		sh_cq_put(t, hca, cq, cqe);
@@ -96,8 +96,7 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 
 /*
  * Where the CQE of the message in progress goes. *cqn 0: nowhere, as the SRQ of its WQE is
- * destroyed. *srq: that SRQ, locked, so that it keeps its CQ; NULL: none. 0, or, in the daemon only,
- * -EINPROGRESS.
+ * destroyed. *srq: that SRQ, locked, so that it keeps its CQ; NULL: none. 0, or -EINPROGRESS.
  */
 static int lock_source(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
 		       struct sh_srq **srq, uint32_t *cqn)
@@ -106,7 +105,7 @@ static int lock_source(struct sh_dev *dev, struct sh_hca *hca, const struct sh_q
 	*cqn = qp->cur_srqn ? 0 : sh_recv_cqn(qp, NULL);
 	if (!*srq)
 		return 0;
-	if (sh_lock_mine(dev, &(*srq)->lock))
+	if (sh_lock_mine(dev, &(*srq)->lock, SH_WAIT_BRIEFLY))
 		return -EINPROGRESS;
 	if (sh_srq_is_still(*srq, qp->cur_srq_gen)) {
 		*cqn = sh_recv_cqn(qp, *srq);
@@ -181,8 +180,10 @@ static void poll_one(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t 
 
 	if (!hca || !qp)
 		return;
-	if (sh_qp_lock_both(dev, qp))
+	if (sh_qp_lock_both(dev, qp)) {
+		sh_defer(dev, dev->ops->now(dev->host) + POLL_LAST_NS, poll, key, arg);
 		return;
+	}
 	if (qp->qpn == (key & MLX4_QPN_MASK) && qp->gen == gen && qp->state == SH_QPS_ERR) {
 		flush(dev, hca, qp);
 		wait = wait * 2 > POLL_LAST_NS ? POLL_LAST_NS : wait * 2;
@@ -212,19 +213,55 @@ static void watch(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		qp->polled = qp->gen;
 }
 
+static void flush_again(struct sh_dev *dev, uint64_t key, uint64_t gen);
+
+void sh_qp_flush_later(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp)
+{
+	sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, flush_again,
+		 (uint64_t)hca->index << 32 | qp->qpn, qp->gen);
+}
+
+static void flush_one_again(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t gen)
+{
+	struct sh_hca *hca = sh_hca(dev, index);
+	struct sh_qp *qp = sh_qp_get(dev, index, qpn & MLX4_QPN_MASK);
+
+	if (!hca || !qp)
+		return;
+	if (sh_qp_lock_both(dev, qp)) {
+		sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, flush_again,
+			 (uint64_t)index << 32 | qpn, gen);
+		return;
+	}
+	if (qp->qpn == (qpn & MLX4_QPN_MASK) && qp->gen == (uint32_t)gen &&
+	    (qp->state == SH_QPS_ERR || qp->state == SH_QPS_SQE))
+		sh_qp_flush(dev, hca, qp);
+	sh_qp_unlock_both(dev, qp);
+}
+
+static void flush_again(struct sh_dev *dev, uint64_t key, uint64_t gen)
+{
+	bool entered = sh_enter(dev);
+
+	sh_catch(dev, (uint32_t)(key >> 32), (uint32_t)key, gen, flush_one_again);
+	if (entered)
+		sh_leave(dev);
+}
+
 int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
+	const bool owned = qp->ctx && ctx;
 	int err = flush(dev, hca, qp);
 
-	/* An XRC receive QP has no owner that could flush the rest. */
-	if (!qp->ctx || !ctx)
-		return err;
-	if (ctx->proc == dev->proc)
+	if (owned && ctx->proc == dev->proc)
 		watch(dev, hca, qp);
-	else if (err)
+	/* An XRC receive QP has no owner that could flush the rest. */
+	if (err && dev->proc && (!owned || ctx->proc == dev->proc))
+		sh_qp_flush_later(dev, hca, qp);
+	else if (err && owned)
 		sh_attention_post(dev, ctx->proc, hca->index, qp->qpn);
-	return 0;
+	return owned || dev->proc ? 0 : err;
 }
 
 /* ---- entering the state ---- */
@@ -272,24 +309,28 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 	if (event != SH_QPE_NONE)
 		sh_txn_async_event(&t, hca->index, event, qp->qpn);
 	sh_txn_commit(&t);
-	/* If the daemon cannot do this now, the flush does it. */
+	/* If that is not possible now, the flush does it. */
 	(void)sh_recv_abort(dev, hca, qp, recv_syndrome, vendor);
 	sh_qp_flush(dev, hca, qp);
 	sh_unpin(door);
 }
 
-void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
-		    uint8_t vendor)
+int sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		   uint8_t vendor)
 {
 	struct sh_cqe cqe = sh_cqe_failed(qp, true, 0, qp->sq_una, syndrome, vendor);
 	struct sh_txn_open t;
+	int err;
 
-	sh_lock(dev, &qp->rlock);
+	if (sh_lock_within(dev, &qp->rlock, SH_WAIT_BRIEFLY))
+		return -EINPROGRESS;
 	tell_owner(dev, hca, qp);
 	sh_qp_txn(&t, dev, qp);
 	store_state(&t, qp, sh_qp_is_reliable(qp) ? SH_QPS_ERR : SH_QPS_SQE);
 	sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
-	commit_with(&t, dev, hca, qp->send_cqn, &cqe);
-	sh_qp_flush(dev, hca, qp);
+	err = commit_with(&t, dev, hca, qp->send_cqn, &cqe);
+	if (!err)
+		sh_qp_flush(dev, hca, qp);
 	sh_unlock(dev, &qp->rlock);
+	return err;
 }

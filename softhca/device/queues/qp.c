@@ -15,11 +15,12 @@
 
 int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp)
 {
-	int err = sh_lock_mine(dev, &qp->lock);
+	const enum sh_wait how = sh_qp_wait(qp);
+	int err = sh_lock_mine(dev, &qp->lock, how);
 
 	if (err)
 		return err;
-	err = sh_lock_mine(dev, &qp->rlock);
+	err = sh_lock_mine(dev, &qp->rlock, how);
 	if (err)
 		sh_unlock(dev, &qp->lock);
 	return err;

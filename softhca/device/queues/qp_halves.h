@@ -9,8 +9,8 @@
 #include "softhca/device/memory/qp_context.h"
 
 /*
- * Takes the requester's lock, then the responder's. The daemon does not wait for a lock: it gets
- * -EINPROGRESS, and holds neither.
+ * Takes the requester's lock, then the responder's. 0; -EINPROGRESS: what sh_lock_mine() says, and the
+ * thread holds neither.
  */
 int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp);
 void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp);

@@ -72,8 +72,9 @@ SH_OUTLINE int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp
 }
 
 /*
- * Retires the WQE and writes its CQE. Returns what sh_cq_put() returns. The transaction is in the
- * CQ's log, because the QP's log belongs to its responder.
+ * Retires the WQE and writes its CQE. Returns what sh_cq_put() returns; or -EINPROGRESS: the CQ is not
+ * to be had now, and nothing has changed. The transaction is in the CQ's log, because the QP's log
+ * belongs to its responder.
  */
 static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
 			 const struct sh_wqe *wqe, uint32_t psn)
@@ -83,7 +84,8 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	uint64_t *place, word[4];
 	int err = 0;
 
-	sh_lock(dev, &cq->lock);
+	if (sh_lock_within(dev, &cq->lock, SH_WAIT_BRIEFLY))
+		return -EINPROGRESS;
 	place = sh_cq_usual(dev, cq, cq->producer);
 	if (place) {
 		sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
@@ -107,10 +109,16 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	struct sh_cq *cq = wqe->signaled ? sh_cq_of(hca, qp->send_cqn) : NULL;
 	int err = 0;
 
-	if (cq) {
+	if (cq)
 		err = step_with_cqe(dev, hca, qp, cq, wqe, psn);
-	} else {
+	else
 		sh_step_una(qp, psn);
+	if (__builtin_expect(err == -EINPROGRESS, 0)) {
+		/* A reliable service sends all of it again. Its receiver knows what it has. */
+		if (sh_qp_is_reliable(qp))
+			qp->ack_psn = qp->una_psn;
+		sh_put_off(dev, hca, qp);
+		return err;
 	}
 	qp->messages_sent++;
 	qp->ack_psn = psn;
@@ -119,7 +127,9 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	pull_next(qp);
 	if (err != -ENOSPC)
 		return 0;
-	sh_lock(dev, &qp->rlock);
+	/* If it is not to be had now, the next CQE moves the QP to ERR: the CQ takes none. */
+	if (sh_lock_within(dev, &qp->rlock, SH_WAIT_BRIEFLY))
+		return err;
 	sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	sh_unlock(dev, &qp->rlock);
 	return err;
@@ -225,7 +235,7 @@ static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 		return;
 	if (qp->rnr_retry != SH_RNR_FOREVER) {
 		if (!qp->rnr_left) {
-			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_RNR_RETRY_EXC, SH_VENDOR_RNR);
+			sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_RNR_RETRY_EXC, SH_VENDOR_RNR);
 			return;
 		}
 		qp->rnr_left--;
@@ -244,13 +254,13 @@ static void refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 {
 	switch (syndrome) {
 	case SH_AETH_NAK_REQ:
-		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV);
+		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV);
 		break;
 	case SH_AETH_NAK_ACCESS:
-		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_ACCESS, SH_VENDOR_REM_ACCESS);
+		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_REM_ACCESS, SH_VENDOR_REM_ACCESS);
 		break;
 	default:
-		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
+		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
 	}
 }
 
@@ -292,17 +302,17 @@ static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		n = sh_mr_slice(dev, hca, qp->pdn, SH_LOCAL_WRITE, wqe->sge, wqe->nsge, off,
 				data->len, seg, SH_MAX_SEGS, &ctx);
 		if (n < 0) {
-			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+			sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
 			return;
 		}
 		err = dev->ops->copy(dev->host, ctx, seg, n, data->ctx, data->seg, data->nseg,
 				     data->len);
 		if (err == SH_COPY_SRC && sh_ctx_live(dev, data->ctx)) {
-			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
+			sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
 			return;
 		}
 		if (err == SH_COPY_DST) {
-			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+			sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
 			return;
 		}
 		if (err) /* the peer has ended meanwhile: as if no response had come */
@@ -337,7 +347,7 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	if (wqe->bad || (resp->op == SH_PKT_READ_RESP) != (wqe->opcode == MLX4_OPCODE_RDMA_READ) ||
 	    !sh_wqe_is_fetch(wqe)) {
-		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_BAD_RESP, SH_VENDOR_NONE);
+		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_BAD_RESP, SH_VENDOR_NONE);
 		return;
 	}
 	if (resp->op == SH_PKT_ATOMIC_RESP) {
@@ -353,7 +363,7 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	left = wqe->length - off;
 	full = (uint64_t)resp->npackets * sh_qp_mtu(qp);
 	if (off > wqe->length || resp->payload.len != (left < full ? left : full)) {
-		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_BAD_RESP, SH_VENDOR_NONE);
+		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_BAD_RESP, SH_VENDOR_NONE);
 		return;
 	}
 	place(dev, hca, qp, wqe, off, resp);
@@ -373,7 +383,7 @@ static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	int32_t at = sh_psn_diff(resp->psn, qp->una_psn);
 
 	if (wqe && at >= 0 && at < (int32_t)sh_wqe_packets(qp, wqe))
-		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
 	else
 		lost(dev, hca, qp, resp);
 }
@@ -385,6 +395,9 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 
 	sh_rearm();
 	switch (resp->op) {
+	case SH_PKT_NONE:
+		sh_put_off(dev, hca, qp);
+		break;
 	case SH_PKT_ACK:
 		take_ack(dev, hca, qp, resp, cache, &buf);
 		break;

@@ -9,7 +9,7 @@
 #include "packet.h"
 
 /*
- * Takes in one response. cache: the WQE that the caller has parsed last, which saves reading it
+ * Takes in one response; SH_PKT_NONE: SH_BUSY. cache: the WQE that the caller has parsed last, which saves reading it
  * again if the response is about it, or NULL.
  */
 void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
@@ -53,8 +53,8 @@ static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
 	return true;
 }
 /*
- * Retires the oldest WQE, and writes its CQE if it asks for one. -ENOSPC: the CQ overran, and the
- * QP is in ERR.
+ * Retires the oldest WQE, and writes its CQE if it asks for one. 0; -ENOSPC: the CQ overran, and the QP
+ * is in ERR; -EINPROGRESS: the CQ is not to be had now, and this is put off (sh_put_off()).
  */
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		    const struct sh_wqe *wqe);

@@ -26,7 +26,10 @@ static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		return;
 	case SH_QPS_SQE:
 	case SH_QPS_ERR:
-		sh_lock(dev, &qp->rlock);
+		if (sh_lock_within(dev, &qp->rlock, SH_WAIT_BRIEFLY)) {
+			sh_qp_flush_later(dev, hca, qp);
+			break;
+		}
 		sh_qp_flush(dev, hca, qp);
 		sh_unlock(dev, &qp->rlock);
 		break;
@@ -34,9 +37,14 @@ static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	sh_unlock(dev, &qp->lock);
 }
 
-/* Returns the QP with this number, locked, if it belongs to the context; else NULL. */
+/*
+ * Returns the QP with this number, locked, if it belongs to the context; else NULL. A thread that stands
+ * may have its lock (sh_lock_within()). Then the helper thread calls later(dev, ctx << 32 | qpn, 0)
+ * soon; later NULL: it looks at that QP in any case.
+ */
 static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
-				 struct sh_hca **hca)
+				 struct sh_hca **hca,
+				 void (*later)(struct sh_dev *, uint64_t, uint64_t))
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
 	struct sh_qp *qp;
@@ -47,17 +55,21 @@ static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
 	qp = *hca ? sh_qp_of(*hca, qpn) : NULL;
 	if (!qp)
 		return NULL;
-	sh_lock(dev, &qp->lock);
+	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
+	    (!later || sh_defer_or_lock(dev, &qp->lock, later, (uint64_t)ctx << 32 | qpn, 0)))
+		return NULL;
 	if (qp->qpn == qpn && qp->ctx == ctx)
 		return qp;
 	sh_unlock(dev, &qp->lock);
 	return NULL;
 }
 
+static void ring_again(struct sh_dev *dev, uint64_t key, uint64_t unused);
+
 static void ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint64_t unused)
 {
 	struct sh_hca *hca;
-	struct sh_qp *qp = take(dev, ctx, qpn, &hca);
+	struct sh_qp *qp = take(dev, ctx, qpn, &hca, ring_again);
 
 	(void)unused;
 	if (qp)
@@ -67,6 +79,18 @@ static void ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint64_t unused
 void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 {
 	sh_catch(dev, ctx, qpn, 0, ring);
+}
+
+static void ring_again(struct sh_dev *dev, uint64_t key, uint64_t unused)
+{
+	bool entered = sh_enter(dev);
+
+	(void)unused;
+	sh_wire_begin_turn(dev);
+	sh_ring(dev, (uint32_t)(key >> 32), (uint32_t)key);
+	sh_wire_end_turn(dev);
+	if (entered)
+		sh_leave(dev);
 }
 
 static void ring_left(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint32_t dw0, uint32_t dw1)
@@ -103,11 +127,11 @@ static void recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint64_t
 	 */
 	if (!qp || __atomic_load_n(&qp->state, __ATOMIC_RELAXED) != SH_QPS_ERR)
 		return;
-	qp = take(dev, ctx, qpn, &hca);
+	qp = take(dev, ctx, qpn, &hca, NULL);
 	if (!qp)
 		return;
-	if (qp->state == SH_QPS_ERR && !qp->silent) {
-		sh_lock(dev, &qp->rlock);
+	if (qp->state == SH_QPS_ERR && !qp->silent &&
+	    !sh_lock_within(dev, &qp->rlock, SH_WAIT_BRIEFLY)) {
 		sh_qp_flush(dev, hca, qp);
 		sh_unlock(dev, &qp->rlock);
 	}
@@ -133,6 +157,8 @@ void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 
 /* ---- attention ---- */
 
+static void look_again(struct sh_dev *dev, uint64_t key, uint64_t unused);
+
 void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
@@ -141,7 +167,9 @@ void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 
 	if (!qp)
 		return;
-	sh_lock(dev, &qp->lock);
+	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
+	    sh_defer_or_lock(dev, &qp->lock, look_again, (uint64_t)hca << 32 | qpn, 0))
+		return;
 	ctx = sh_ctx(dev, qp->ctx);
 	if (dev->wire)
 		qp->wire_left &= (uint8_t)~SH_WIRE_ASKED;
@@ -149,6 +177,24 @@ void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 		serve(dev, h, qp);
 	else
 		sh_unlock(dev, &qp->lock);
+}
+
+static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint64_t unused)
+{
+	(void)unused;
+	sh_look(dev, hca, qpn);
+}
+
+static void look_again(struct sh_dev *dev, uint64_t key, uint64_t unused)
+{
+	bool entered = sh_enter(dev);
+
+	(void)unused;
+	sh_wire_begin_turn(dev);
+	sh_catch(dev, (uint32_t)(key >> 32), (uint32_t)key, 0, look);
+	sh_wire_end_turn(dev);
+	if (entered)
+		sh_leave(dev);
 }
 
 static bool is_marked(const struct sh_proc *p, uint32_t hca)

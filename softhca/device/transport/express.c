@@ -14,7 +14,7 @@ SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const st
 
 	if (!sh_op_allowed(e->qp, p) || p->payload.len != place.len)
 		return false;
-	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
+	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn, SH_SVC_RC)))
 		return false;
 	/* With the SRQ locked, if it gives a receive: that is the SRQ whose PD is asked for. */
 	if (sh_rkey_pd(e->hca, e->qp, p, &pdn))

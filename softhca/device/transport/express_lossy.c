@@ -14,7 +14,7 @@ SH_INLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const str
 
 	if (!sh_op_allowed(e->qp, p) || p->payload.len != place.len)
 		return false;
-	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
+	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn, SH_SVC_UC)))
 		return false;
 	sh_rearm();
 	if (sh_place_at(dev, e->hca, e->qp->pdn, SH_REMOTE_WRITE, &place, &p->payload))

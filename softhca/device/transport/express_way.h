@@ -241,8 +241,16 @@ static void close_sink(struct sh_express *e, struct sh_dev *dev)
 	e->begun = false;
 }
 
+/* What a thread that stands holds, the ordinary responders find held, too. */
+SH_INLINE bool lock(struct sh_dev *dev, struct sh_lock *lock, uint8_t service)
+{
+	return !sh_lock_within(dev, lock,
+			       sh_is_acknowledged(service) ? SH_WAIT_BRIEFLY : SH_WAIT_PATIENTLY);
+}
+
 /* Locks the SRQ and the CQ, and finds the next receive. What it locks stays locked if it fails. */
-SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, uint32_t srqn)
+SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, uint32_t srqn,
+			 uint8_t service)
 {
 	struct sh_qp *qp = e->qp;
 
@@ -258,7 +266,8 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 		if (srqn && !srq)
 			return false;
 		if (srq) {
-			sh_lock(dev, &srq->lock);
+			if (!lock(dev, &srq->lock, service))
+				return false;
 			e->srq = srq;
 			if (!sh_srq_whole(srq) || !sh_srq_serves(qp, srq, srqn) ||
 			    !sh_ctx_live(dev, srq->ctx))
@@ -268,7 +277,8 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 		cq = cqn ? sh_cq_of(e->hca, cqn) : NULL;
 		if (!cq)
 			return false;
-		sh_lock(dev, &cq->lock);
+		if (!lock(dev, &cq->lock, service))
+			return false;
 		e->cq = cq;
 		e->srqn = srqn;
 	}
@@ -462,7 +472,7 @@ SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const stru
 {
 	struct sink s;
 
-	if (p->payload.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn))
+	if (p->payload.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn, service))
 		return false;
 	sh_cq_expect(dev, e->cq);
 	if (!place_message(&s, dev, e->hca, p, service) || !finish(e, &s, dev, p, service))
@@ -476,7 +486,10 @@ SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const stru
 SH_INLINE bool begin(struct sh_express *e, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		     uint32_t port, const struct sh_packet *p, uint8_t service)
 {
-	sh_lock(dev, &qp->rlock);
+	if (!lock(dev, &qp->rlock, service)) {
+		e->qp = NULL;
+		return false;
+	}
 	sh_rearm();
 	*e = (struct sh_express){.qp = qp, .hca = hca};
 	return usual(dev, hca, qp, port, p, service);

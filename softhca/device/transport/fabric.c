@@ -125,7 +125,7 @@ static bool may_come_again(const struct sh_dev *dev, const struct sh_packet *p)
 
 static bool is_busy(const struct sh_packet *resp)
 {
-	return resp->op == SH_PKT_NONE && resp->syndrome == SH_GSI_BUSY;
+	return resp->op == SH_PKT_NONE && resp->syndrome == SH_BUSY;
 }
 
 /* again: a packet that a busy receiver does not take has not been received yet. */
@@ -175,6 +175,10 @@ static void go_to(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet
 		/* The express way waits for locks, which the daemon does not. */
 		if (!dev->proc || !sh_respond_lossy(dev, dst, qp, port, p))
 			sh_respond_ud(dev, dst, qp, port, p, resp);
+		if (dev->proc && is_busy(resp)) {
+			SH_DROPPED_AT(dst, qp, memory, p->npackets);
+			resp->syndrome = 0;
+		}
 		break;
 	default:
 		if (!sh_respond_express(dev, dst, qp, port, p, resp, resp_seg))
@@ -632,8 +636,8 @@ void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet
 	if (!transmit_each(dev, p))
 		return;
 	/* A packet that faults may have hit or repeated is lost; any other one comes again. */
-	if (active & SH_ACTIVE_FAULTS)
+	if (!(active & SH_ACTIVE_FAULTS))
+		resp->syndrome = SH_BUSY;
+	else if (p->service == SH_SVC_UD)
 		sh_gsi_lost(dev, p);
-	else
-		resp->syndrome = SH_GSI_BUSY;
 }

@@ -128,7 +128,7 @@ static void from_switch(struct sh_dev *dev, const struct sh_packet *p, struct sh
 	else
 		sh_respond_ud(dev, h, qp, port, p, none);
 	/* It comes again, and is counted then. */
-	if (none->syndrome == SH_GSI_BUSY)
+	if (none->syndrome == SH_BUSY)
 		return;
 	SH_COUNT_RCV(h, port, 1, p->payload.len);
 	if (qp)
@@ -192,7 +192,7 @@ int sh_gsi_send(struct sh_dev *dev, const struct sh_packet *p, bool suspect)
 	if (qp)
 		sh_place_end(dev);
 	/* A thread has taken a lock since: perhaps the one that has sent what this answers. */
-	return none.syndrome == SH_GSI_BUSY ? -EINPROGRESS : 0;
+	return none.syndrome == SH_BUSY ? -EINPROGRESS : 0;
 }
 
 /* ---- over the wire ---- */

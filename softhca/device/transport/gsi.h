@@ -19,13 +19,6 @@
 /* The FIFO's place among those of event queues (host.h): no queue has number 0. */
 #define SH_GSI_EVQ	  0
 #define SH_GSI_GENERATION 1
-/*
- * The syndrome of a response SH_PKT_NONE that sh_respond_ud() gives to the daemon: it did not get a
- * lock, or the process exchanges pages, and the receive is as before. The caller sends the datagram
- * again, or counts it as lost.
- */
-#define SH_GSI_BUSY 1
-
 /* A management datagram between QP 1 of a port of this instance and QP 1 of another one on the wire. */
 struct sh_wire_mad {
 	uint32_t hca, port; /* of this instance */

@@ -195,7 +195,7 @@ static uint32_t members_at(struct sh_dev *dev, uint32_t index, const uint8_t gid
 	struct mgid m = mgid_of(gid);
 	uint32_t n = 0;
 
-	if (!table || sh_lock_mine(dev, &hca->mcg_lock))
+	if (!table || sh_lock_mine(dev, &hca->mcg_lock, SH_WAIT_PATIENTLY))
 		return 0;
 	g = find(table, &m, NULL);
 	if (g) {
@@ -298,7 +298,7 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 		SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
 		sh_respond_ud(dev, hca, qp, port, p, resp);
 		/* Others have got it. */
-		if (resp->syndrome == SH_GSI_BUSY)
+		if (resp->syndrome == SH_BUSY)
 			SH_DROPPED_AT(hca, qp, memory, 1);
 		resp->syndrome = 0;
 	}

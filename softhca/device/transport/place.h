@@ -18,6 +18,7 @@ enum sh_placed {
 	SH_PLACED = 0,
 	SH_PLACED_NO_SOURCE = -1, /* the sender's memory is not there */
 	SH_PLACED_LOST = -2,	  /* an address space ended meanwhile: the packet is lost */
+	SH_PLACED_BUSY = -3,	  /* a lock is not to be had now (SH_BUSY) */
 };
 
 /*

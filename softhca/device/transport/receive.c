@@ -14,13 +14,13 @@
 
 /*
  * Locks the SRQ of the number r->srqn. What its context says holds only under its lock: until then
- * the owner may destroy the SRQ and create another one with the same number. 0, -EINVAL, or in the
- * daemon -EINPROGRESS.
+ * the owner may destroy the SRQ and create another one with the same number. 0, -EINVAL, or
+ * -EINPROGRESS.
  */
-static int hold(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca)
+static int hold(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp)
 {
 	struct sh_srq *srq = sh_srq_of(hca, r->srqn);
-	int err = srq ? sh_lock_mine(dev, &srq->lock) : -EINVAL;
+	int err = srq ? sh_lock_mine(dev, &srq->lock, sh_qp_wait(qp)) : -EINVAL;
 
 	r->srq = err ? NULL : srq;
 	return err;
@@ -42,19 +42,22 @@ static void note_source(struct sh_recv *r, const struct sh_qp *qp)
 }
 
 /*
- * Locks the SRQ again that the WQE was taken from. False: it is destroyed, and the receive with it.
+ * Locks the SRQ again that the WQE was taken from. 0; -ENOENT: it is destroyed, and the receive with
+ * it; -EINPROGRESS.
  */
-static bool hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
-		       const struct sh_qp *qp)
+static int hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
+		      const struct sh_qp *qp)
 {
-	if (hold(r, dev, hca))
-		return false;
+	int err = hold(r, dev, hca, qp);
+
+	if (err)
+		return err == -EINPROGRESS ? err : -ENOENT;
 	if (!sh_srq_is_still(r->srq, r->srq_gen)) {
 		let_go_srq(r, dev);
-		return false;
+		return -ENOENT;
 	}
 	note_source(r, qp);
-	return true;
+	return 0;
 }
 
 int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
@@ -68,7 +71,7 @@ int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	if (!sh_recv_srqn(qp, srqn, &r->srqn))
 		return -EINVAL;
 	if (r->srqn)
-		err = hold(r, dev, hca);
+		err = hold(r, dev, hca, qp);
 	if (err)
 		return err;
 	if (r->srq && !sh_srq_serves(qp, r->srq, r->srqn))
@@ -178,8 +181,8 @@ static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index
 }
 
 /*
- * Reads the list of the receive that was taken. Returns how many entries it has, or -EFAULT. sge
- * has room for MLX4_MAX_SGE.
+ * Reads the list of the receive that was taken. Returns how many entries it has, -EFAULT, -ENOENT or
+ * -EINPROGRESS. sge has room for MLX4_MAX_SGE.
  */
 static int scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
 		   const struct sh_qp *qp, struct sh_sge *sge)
@@ -190,8 +193,9 @@ static int scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
 		return rq_scatter(dev, qp, r->index, sge, MLX4_MAX_SGE);
 	if (r->srq)
 		return sh_srq_scatter(dev, r->srq, r->index, sge, MLX4_MAX_SGE);
-	if (!hold_again(r, dev, hca, qp))
-		return -EFAULT;
+	n = hold_again(r, dev, hca, qp);
+	if (n)
+		return n;
 	n = sh_srq_scatter(dev, r->srq, r->index, sge, MLX4_MAX_SGE);
 	/* Others take receives of it while this thread copies. */
 	let_go_srq(r, dev);
@@ -224,6 +228,8 @@ int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	int n = scatter(r, dev, hca, qp, sge);
 
 	sh_rearm();
+	if (n == -EINPROGRESS)
+		return SH_PLACED_BUSY;
 	return n < 0 ? MLX4_SYNDROME_LOC_PROT : sh_place_list(dev, hca, r->pdn, sge, n, skip, data);
 }
 
@@ -233,12 +239,15 @@ int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const
 	int err;
 
 	/* As long as this thread holds the SRQ's lock, the SRQ keeps its CQ. */
-	if (r->srqn && !r->srq && !hold_again(r, dev, hca, qp))
-		return -ENOENT;
+	if (r->srqn && !r->srq) {
+		err = hold_again(r, dev, hca, qp);
+		if (err)
+			return err;
+	}
 	r->cq = r->cqn ? sh_cq_of(hca, r->cqn) : NULL;
 	if (!r->cq)
 		return 0;
-	err = sh_lock_mine(dev, &r->cq->lock);
+	err = sh_lock_mine(dev, &r->cq->lock, sh_qp_wait(qp));
 	if (err) {
 		r->cq = NULL;
 		return err;

@@ -27,8 +27,8 @@ struct sh_recv {
 };
 /*
  * Begins: locks the SRQ, if the QP has one, and takes no WQE yet. For XRC, srqn names the SRQ. 0;
- * -EINVAL: this QP may not use that SRQ; -ENODEV: the SRQ's owner has ended. After an error the SRQ
- * is not locked.
+ * -EINVAL: this QP may not use that SRQ; -ENODEV: the SRQ's owner has ended; -EINPROGRESS: the lock
+ * is not to be had now (sh_lock_mine()). After an error the SRQ is not locked.
  */
 int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		  uint32_t srqn);
@@ -56,7 +56,8 @@ int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 		  uint64_t skip, const struct sh_payload *data);
 /*
  * Locks the SRQ, if it is not locked, and the CQ, and adds the CQE of the WQE. 0; -ENOSPC: the CQ
- * has overrun; -ENOENT: the SRQ is destroyed, so there is no CQE.
+ * has overrun; -ENOENT: the SRQ is destroyed, so there is no CQE; -EINPROGRESS: a lock is not to be had
+ * now, and the receive is to be given up.
  */
 int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
 		const struct sh_cqe *cqe);

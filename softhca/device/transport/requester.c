@@ -355,7 +355,7 @@ static enum step failed(struct run *r, uint8_t syndrome)
 {
 	end_express(r);
 	if (r->qp->sq_una == r->qp->sq_next)
-		sh_send_failed(r->dev, r->hca, r->qp, syndrome, vendor_of(syndrome));
+		sh_fail_oldest(r->dev, r->hca, r->qp, syndrome, vendor_of(syndrome));
 	return STEP_STOP;
 }
 
@@ -365,7 +365,10 @@ SH_OUTLINE enum step broken(struct run *r)
 	struct sh_qp *qp = r->qp;
 
 	end_express(r);
-	sh_lock(r->dev, &qp->rlock);
+	if (sh_lock_within(r->dev, &qp->rlock, SH_WAIT_BRIEFLY)) {
+		sh_put_off(r->dev, r->hca, qp);
+		return STEP_STOP;
+	}
 	sh_qp_error(r->dev, r->hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	sh_unlock(r->dev, &qp->rlock);
 	return STEP_STOP;
@@ -444,7 +447,7 @@ static void sent(struct run *r)
 	struct sh_qp *qp = r->qp;
 	struct sh_wqe *cache = r->cached ? &r->wqe : NULL;
 
-	if (r->resp.op != SH_PKT_NONE) {
+	if (r->resp.op != SH_PKT_NONE || (r->resp.syndrome == SH_BUSY && reliable(r))) {
 		sh_complete(r->dev, r->hca, qp, &r->resp, cache);
 		return;
 	}
@@ -549,12 +552,16 @@ SH_INLINE void settle(struct run *r)
 		/* Pinned: a thread that was thrown in between would raise the event again. */
 		struct sh_door *door = sh_pin();
 
-		if (qp->sqd_notify) {
-			sh_lock(r->dev, &qp->rlock);
+		if (!qp->sqd_notify) {
+			qp->drained = 1;
+		} else if (!sh_lock_within(r->dev, &qp->rlock, SH_WAIT_BRIEFLY)) {
 			sh_qp_event(r->dev, r->hca, qp, SH_QPE_SQ_DRAINED);
 			sh_unlock(r->dev, &qp->rlock);
+			qp->drained = 1;
+		} else {
+			sh_timer_arm(r->dev, r->hca, qp,
+				     r->dev->ops->now(r->dev->host) + SH_PUT_OFF_NS);
 		}
-		qp->drained = 1;
 		sh_unpin(door);
 	}
 }
@@ -657,7 +664,9 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 				sh_unlock(dev, &qp->lock);
 				sh_errands(dev);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
-				sh_lock(dev, &qp->lock);
+				if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
+				    sh_requester_leave(dev, qp, r.token))
+					return;
 				if (qp->gen == r.gen)
 					sent(&r);
 			}
@@ -692,8 +701,12 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->rnr_waiting = 0;
 	sh_progress(qp);
 	if (!sh_qp_is_reliable(qp) && (qp->sq_next != qp->sq_una || qp->next_psn != qp->una_psn) &&
-	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe))
-		sh_complete_wqe(dev, hca, qp, &wqe);
+	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe)) {
+		/* As if all of it had been sent, for sh_put_off(). */
+		qp->sq_next = qp->sq_una + 1;
+		if (sh_complete_wqe(dev, hca, qp, &wqe) == -EINPROGRESS)
+			return;
+	}
 	qp->ack_psn = qp->una_psn;
 	sh_requester_rewind(qp);
 }
@@ -705,27 +718,67 @@ void sh_requester_inherit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	sh_requester_run(dev, hca, qp);
 }
 
+/*
+ * The thread that ran this engine, and left the device in the midst of it, puts it in order. The
+ * caller holds the requester's lock. Returns the HCA; NULL: the engine had come to its end, or another thread
+ * has moved the QP to ERR or RESET, and nothing is left to do.
+ */
+static struct sh_hca *end_engine(struct sh_dev *dev, struct sh_qp *qp, uint32_t token)
+{
+	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
+	struct sh_hca *hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
+
+	if (!hca || qp->engine != token)
+		return NULL;
+	take_back(dev, hca, qp);
+	if (qp->engine == token)
+		qp->engine = 0;
+	return hca;
+}
+
+static void come_back(struct sh_dev *dev, uint32_t token, uint32_t unused, uint64_t at)
+{
+	struct sh_qp *qp = (struct sh_qp *)((char *)dev->inst + at);
+	struct sh_hca *hca;
+
+	(void)unused;
+	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) && sh_requester_leave(dev, qp, token))
+		return;
+	hca = end_engine(dev, qp, token);
+	if (hca)
+		sh_requester_run(dev, hca, qp);
+	else
+		sh_unlock(dev, &qp->lock);
+}
+
+static void comes_back(struct sh_dev *dev, uint64_t at, uint64_t token)
+{
+	bool entered = sh_enter(dev);
+
+	sh_wire_begin_turn(dev);
+	sh_catch(dev, (uint32_t)token, 0, at, come_back);
+	sh_wire_end_turn(dev);
+	if (entered)
+		sh_leave(dev);
+}
+
+bool sh_requester_leave(struct sh_dev *dev, struct sh_qp *qp, uint32_t token)
+{
+	return sh_defer_or_lock(dev, &qp->lock, comes_back,
+				(uint64_t)((char *)qp - (char *)dev->inst), token);
+}
+
 void sh_requester_thrown(struct sh_dev *dev)
 {
 	struct sh_engine e = sh_self.engine;
-	const struct sh_ctx *ctx;
-	struct sh_hca *hca;
 
 	if (!e.qp)
 		return;
-	sh_lock(dev, &e.qp->lock);
-	/*
-	 * Otherwise the engine had come to its end, or another thread has moved the QP to ERR or
-	 * RESET, and nothing is left to do.
-	 */
-	ctx = sh_ctx(dev, e.qp->ctx);
-	hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
-	if (hca && e.qp->engine == e.token) {
-		take_back(dev, hca, e.qp);
-		if (e.qp->engine == e.token)
-			e.qp->engine = 0;
-	}
 	sh_self.engine.qp = NULL;
+	if (sh_lock_within(dev, &e.qp->lock, SH_WAIT_BRIEFLY) &&
+	    sh_requester_leave(dev, e.qp, e.token))
+		return;
+	end_engine(dev, e.qp, e.token);
 	sh_unlock(dev, &e.qp->lock);
 }
 
@@ -762,7 +815,9 @@ void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen,
 
 	if (!h || !qp)
 		return;
-	sh_lock(dev, &qp->lock);
+	/* Else it is lost, and the requester asks again. */
+	if (sh_lock_within(dev, &qp->lock, SH_WAIT_PATIENTLY))
+		return;
 	if (qp->qpn != qpn || qp->gen != gen) {
 		sh_unlock(dev, &qp->lock);
 		return;

@@ -28,6 +28,13 @@ void sh_requester_rewind(struct sh_qp *qp);
  */
 void sh_requester_inherit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
+/*
+ * This thread does not get the lock of a QP whose engine it runs (sh_lock_within()). The helper thread
+ * puts the engine in order when the lock is to be had: it goes back to the oldest WQE. True; or what
+ * sh_defer_or_lock() says.
+ */
+bool sh_requester_leave(struct sh_dev *dev, struct sh_qp *qp, uint32_t token);
+
 /* Takes in a response that comes to a QP outside of its engine. Takes the requester's lock. */
 void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen,
 		 const struct sh_packet *resp);

@@ -88,9 +88,19 @@ static void not_ready(struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *re
 	sh_aeth(resp, qp->e_psn, SH_AETH_RNR | (qp->min_rnr_timer & 0x1f), qp->msn);
 }
 
-/* Completes the WQE of this message in error, and moves the QP to ERR. */
+/* Gives up what was begun for the request, which comes again. */
+static void come_again(struct sh_recv *r, struct sh_dev *dev, struct sh_packet *resp)
+{
+	sh_recv_give_up(r, dev);
+	resp->syndrome = SH_BUSY;
+}
+
+/*
+ * Completes the WQE of this message in error, moves the QP to ERR, and answers with that NAK. Or the
+ * request comes again.
+ */
 static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
-			   struct sh_qp *qp, uint8_t syndrome)
+			   struct sh_qp *qp, uint8_t syndrome, uint8_t nak, struct sh_packet *resp)
 {
 	struct sh_cqe cqe = sh_cqe_failed(qp, false, r->srqn, r->index, syndrome, SH_VENDOR_NONE);
 	/*
@@ -99,11 +109,15 @@ static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca 
 	 */
 	struct sh_door *door = sh_pin();
 
-	sh_recv_cqe(r, dev, hca, qp, &cqe);
-	sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_NONE);
-	sh_txn_store32(&r->txn, &qp->cur_wqe, 0);
-	sh_recv_commit(r, dev);
-	sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	if (sh_recv_cqe(r, dev, hca, qp, &cqe) == -EINPROGRESS) {
+		come_again(r, dev, resp);
+	} else {
+		sh_nak(dev, hca, qp, resp, nak);
+		sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_NONE);
+		sh_txn_store32(&r->txn, &qp->cur_wqe, 0);
+		sh_recv_commit(r, dev);
+		sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	}
 	sh_unpin(door);
 }
 
@@ -179,13 +193,16 @@ static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca
 
 /*
  * Answers a request whose payload could not be copied, by no fault of the receiver. If the sender's
- * memory is not there, that is an error of its WQE; else the packet counts as lost.
+ * memory is not there, that is an error of its WQE. A lock may not be to be had now. Else the packet
+ * counts as lost.
  */
 static void not_placed(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		       struct sh_packet *resp, int placed)
 {
 	if (placed == SH_PLACED_NO_SOURCE)
 		resp->op = SH_PKT_SRC_FAULT;
+	else if (placed == SH_PLACED_BUSY)
+		resp->syndrome = SH_BUSY;
 	else
 		SH_DROPPED_AT(hca, qp, memory, p->npackets);
 }
@@ -197,7 +214,9 @@ static bool take_receive(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *h
 	int err = sh_recv_begin(r, dev, hca, qp, p->srqn);
 
 	if (err) {
-		if (err != -ENODEV)
+		if (err == -EINPROGRESS)
+			resp->syndrome = SH_BUSY;
+		else if (err != -ENODEV)
 			invalid(dev, hca, qp, resp);
 		else
 			SH_DROPPED_AT(hca, qp, no_wqe, p->npackets);
@@ -230,9 +249,9 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		sh_recv_keep(&r, hca, qp);
 	err = sh_recv_place(&r, dev, hca, qp, done, &p->payload);
 	if (err > 0) {
-		sh_nak(dev, hca, qp, resp,
-		       err == MLX4_SYNDROME_LOC_LEN ? SH_AETH_NAK_REQ : SH_AETH_NAK_OP);
-		receive_failed(&r, dev, hca, qp, err);
+		receive_failed(&r, dev, hca, qp, err,
+			       err == MLX4_SYNDROME_LOC_LEN ? SH_AETH_NAK_REQ : SH_AETH_NAK_OP,
+			       resp);
 		return;
 	}
 	if (err) {
@@ -242,7 +261,10 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	}
 	if (p->flags & SH_PKT_LAST) {
 		err = add_cqe(&r, dev, hca, qp, p, done + len);
-		(void)finish(&r, dev, hca, qp, p, err, &nothing, resp);
+		if (err == -EINPROGRESS)
+			come_again(&r, dev, resp);
+		else
+			(void)finish(&r, dev, hca, qp, p, err, &nothing, resp);
 		return;
 	}
 	sh_recv_progress(&r, qp, done + len);
@@ -303,6 +325,10 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	/* As soon as the payload is placed, the thread waits for nothing until it has committed. */
 	if (notify)
 		cqe_err = add_cqe(&r, dev, hca, qp, p, total);
+	if (cqe_err == -EINPROGRESS) {
+		come_again(&r, dev, resp);
+		return;
+	}
 	if (last)
 		err = sh_place_most(dev, hca, pdn, SH_REMOTE_WRITE, &place, &p->payload, &rest);
 	else
@@ -400,8 +426,10 @@ void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 {
 	int32_t ahead;
 
-	if (sh_qp_lock_both(dev, qp))
+	if (sh_qp_lock_both(dev, qp)) {
+		resp->syndrome = SH_BUSY;
 		return;
+	}
 	sh_rearm();
 	if (!sh_receive_ok(dev, hca, qp, port, p)) {
 		sh_qp_unlock_both(dev, qp);

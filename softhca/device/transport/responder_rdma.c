@@ -178,7 +178,8 @@ static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh
 }
 
 /*
- * Changes the word and commits the step. No other atomic operation of this HCA comes in between.
+ * Changes the word and commits the step. No other atomic operation of this HCA comes in between. 0;
+ * -ESRCH: the process has ended; -EINPROGRESS: the lock is not to be had now; -EFAULT.
  */
 static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx,
 		       const struct sh_seg *theirs, const struct sh_packet *p, uint64_t *old)
@@ -188,7 +189,8 @@ static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	struct sh_txn_open t;
 	enum sh_copy err;
 
-	sh_lock(dev, &hca->atomic_lock);
+	if (sh_lock_within(dev, &hca->atomic_lock, SH_WAIT_BRIEFLY))
+		return -EINPROGRESS;
 	err = change(dev, ctx, theirs, p, old, &last);
 	if (!err) {
 		sh_qp_txn(&t, dev, qp);
@@ -231,7 +233,9 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	}
 	err = change_once(dev, hca, qp, ctx, &theirs, p, &old);
 	if (err) {
-		if (err != -ESRCH && sh_ctx_live(dev, ctx))
+		if (err == -EINPROGRESS)
+			resp->syndrome = SH_BUSY;
+		else if (err != -ESRCH && sh_ctx_live(dev, ctx))
 			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
 		else
 			SH_DROPPED_AT(hca, qp, memory, 1);

@@ -7,6 +7,7 @@
 #include "softhca/device/queues/cqe.h"
 #include "softhca/device/queues/flush.h"
 #include "softhca/device/queues/migrate.h"
+#include "completer.h"
 #include "requester.h"
 #include "timer.h"
 #include "wire.h"
@@ -87,15 +88,35 @@ static void go_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	sh_requester_rewind(qp);
 }
 
+void sh_put_off(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	if (sh_qp_is_reliable(qp)) {
+		qp->retries++;
+		sh_requester_rewind(qp);
+	}
+	qp->rnr_waiting = SH_PUT_OFF;
+	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + SH_PUT_OFF_NS);
+}
+
+void sh_fail_oldest(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		    uint8_t vendor)
+{
+	if (sh_send_failed(dev, hca, qp, syndrome, vendor))
+		sh_put_off(dev, hca, qp);
+}
+
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	qp->deadline = 0;
 	if (!qp->retry_left) {
 		if (qp->mig_state != SH_MIG_ARMED) {
-			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_RETRY_EXC, SH_VENDOR_RETRY);
+			sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_RETRY_EXC, SH_VENDOR_RETRY);
 			return;
 		}
-		sh_lock(dev, &qp->rlock);
+		if (sh_lock_within(dev, &qp->rlock, SH_WAIT_BRIEFLY)) {
+			sh_put_off(dev, hca, qp);
+			return;
+		}
 		sh_migrate(dev, hca, qp);
 		sh_unlock(dev, &qp->rlock);
 		qp->retry_left = qp->retry_cnt;
@@ -120,16 +141,28 @@ static bool probe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	return true;
 }
 
+/* Retires what an unreliable service has sent, if its CQE was put off (sh_put_off()). */
+static void retire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	struct sh_wqe wqe;
+
+	if (!sh_qp_is_reliable(qp) && qp->sq_next != qp->sq_una &&
+	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe) && !sh_complete_wqe(dev, hca, qp, &wqe))
+		sh_requester_rewind(qp);
+}
+
 /* Prepares the requester to send again. */
 static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	qp->deadline = 0;
 	qp->went_back = 0;
-	if (qp->rnr_waiting)
+	if (qp->rnr_waiting) {
 		qp->rnr_waiting = 0;
-	else if (qp->ack_psn != qp->sent_psn &&
-		 (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD) && !probe(dev, hca, qp))
+		retire(dev, hca, qp);
+	} else if (qp->ack_psn != qp->sent_psn &&
+		   (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD) && !probe(dev, hca, qp)) {
 		sh_retry(dev, hca, qp);
+	}
 }
 
 /*
@@ -145,7 +178,9 @@ static void fire(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t gen)
 
 	if (!hca || !qp)
 		return;
-	sh_lock(dev, &qp->lock);
+	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
+	    sh_defer_or_lock(dev, &qp->lock, fires, (uint64_t)index << 32 | qpn, gen))
+		return;
 	if (qp->qpn != (qpn & MLX4_QPN_MASK)) {
 		sh_unlock(dev, &qp->lock);
 		return;

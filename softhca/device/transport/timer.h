@@ -21,4 +21,14 @@ uint64_t sh_rnr_wait(struct sh_qp *qp, uint32_t code);
  */
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
+/*
+ * A thread that stands has a lock which the requester needs now. Goes back to the oldest packet that
+ * is not acknowledged, and on from there soon, as after an RNR NAK that takes no retry. What an
+ * unreliable service has sent it does not send again: it retires the WQE when it goes on.
+ */
+void sh_put_off(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
+/* sh_send_failed(), or puts it off: then the oldest WQE is tried again, and fails later. */
+void sh_fail_oldest(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		    uint8_t vendor);
+
 #endif

@@ -81,6 +81,8 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		struct sh_cqe cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, done + len);
 		int err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
 
+		if (err == -EINPROGRESS)
+			goto lost;
 		sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_NONE);
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
 		qp->messages_received++;
@@ -101,7 +103,7 @@ drop:
 	qp->cur_op = SH_RECV_NONE;
 }
 
-/* False: the sender may not write there, or memory of either side is not there. */
+/* False: the sender may not write there, memory of either side is not there, or a lock is not to be had. */
 static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		     const struct sh_packet *p, struct sh_packet *resp)
 {
@@ -152,6 +154,10 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		}
 		cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, qp->cur_len);
 		err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
+		if (err == -EINPROGRESS) {
+			sh_recv_give_up(&r, dev);
+			return false;
+		}
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
 		commit(&r, dev, hca, qp, err, false);
 	}
@@ -165,8 +171,10 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	enum sh_recv_op op = p->op == SH_PKT_WRITE ? SH_RECV_WRITE : SH_RECV_SEND;
 	bool first = p->flags & SH_PKT_FIRST;
 
-	if (sh_qp_lock_both(dev, qp))
+	if (sh_qp_lock_both(dev, qp)) {
+		SH_DROPPED_AT(hca, qp, memory, p->npackets);
 		return;
+	}
 	if (!sh_receive_ok(dev, hca, qp, port, p))
 		goto out;
 	if (p->op != SH_PKT_WRITE && p->op != SH_PKT_SEND)
@@ -220,7 +228,7 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 
 	err = sh_recv_begin(&r, dev, hca, qp, 0);
 	if (err == -EINPROGRESS) {
-		resp->syndrome = SH_GSI_BUSY;
+		resp->syndrome = SH_BUSY;
 		return;
 	}
 	if (err) {
@@ -244,7 +252,7 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		cqe = sh_cqe_datagram(hca, qp, r.srqn, r.index, p);
 	err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
 	if (err == -EINPROGRESS) {
-		resp->syndrome = SH_GSI_BUSY;
+		resp->syndrome = SH_BUSY;
 		sh_recv_give_up(&r, dev);
 		return;
 	}
@@ -257,14 +265,14 @@ void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 		   const struct sh_packet *p, struct sh_packet *resp)
 {
 	if (sh_qp_lock_both(dev, qp)) {
-		resp->syndrome = SH_GSI_BUSY;
+		resp->syndrome = SH_BUSY;
 		return;
 	}
 	if (sh_receive_ok(dev, hca, qp, port, p)) {
 		if (!sh_qkey_match(qp, p)) {
 			SH_DROPPED_AT(hca, qp, qkey, 1);
 		} else if (!sh_place_begin(dev, qp->ctx)) {
-			resp->syndrome = SH_GSI_BUSY;
+			resp->syndrome = SH_BUSY;
 		} else {
 			ud_receive(dev, hca, qp, p, resp);
 			sh_place_end(dev);

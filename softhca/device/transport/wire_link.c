@@ -10,6 +10,7 @@
 #include "capture.h"
 #include "doorbell.h"
 #include "fault.h"
+#include "requester.h"
 #include "wire.h"
 
 struct late {
@@ -254,9 +255,14 @@ static void let_go(struct sh_dev *dev, struct sh_wire_turn *t, uint32_t i)
 	struct sh_qp *qp = t->kept[i].qp;
 	struct sh_door *door;
 
-	sh_lock(dev, &qp->lock);
 	/* Pinned: a thrown thread looks again at the QPs that are noted here. */
 	door = sh_pin();
+	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
+	    sh_requester_leave(dev, qp, t->kept[i].token)) {
+		t->kept[i].token = 0;
+		sh_unpin(door);
+		return;
+	}
 	if (t->kept[i].token && qp->engine == t->kept[i].token) {
 		qp->engine = 0;
 		t->kept[i].again = qp->again;

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: a sender is stopped at many of its instructions, its life in the device cannot be
+ * ended, and it stays stopped. What others call returns all the same: senders to the same queues, and
+ * the receiver, which sends, arms its CQ and fails. Nothing is lost: when the sender goes on, all
+ * messages have arrived once, and each request has its one completion.
+ */
+#include "softhca_stop_rig.h"
+
+#define NOTICE_MS 700 /* what each look at the clock seems to take: the waits of lock.h are long */
+#define LATER_NS  UINT64_C(20000000000)
+
+static struct sh_host_ops ops;
+static uint64_t (*real_now)(void *host);
+
+static uint64_t passing_now(void *host)
+{
+	struct mock *m = host;
+
+	__atomic_fetch_add(&m->shared->now, NOTICE_MS * UINT64_C(1000000), __ATOMIC_SEQ_CST);
+	return real_now(host);
+}
+
+/* As on a system without restartable sequences. The victim, a copy of this process, keeps it so. */
+static void without_ends(struct mock *m)
+{
+	ops = *m->dev.ops;
+	real_now = ops.now;
+	ops.divert = NULL;
+	m->dev.ops = m->daemon.ops = &ops;
+}
+
+/* How a call that returns at once is told from one that waits for the victim. */
+static void begin_calls(struct scene *s)
+{
+	s->p.m->dev.proc = 2;
+	ops.now = passing_now;
+	alarm(60);
+}
+
+static void end_calls(struct scene *s, pid_t pid)
+{
+	alarm(0);
+	ops.now = real_now;
+	kill(pid, SIGCONT);
+	ended(pid);
+	mock_advance(s->p.m, LATER_NS);
+}
+
+static unsigned int completions(struct tcq *cq, uint8_t opcode)
+{
+	struct mlx4_cqe cqe;
+	unsigned int n = 0;
+
+	while (tcq_poll(cq, &cqe)) {
+		assert_int_equal(cqe.owner_sr_opcode & 0x1f, opcode);
+		n++;
+	}
+	return n;
+}
+
+/* Another sender to the same queues. Its atomic operation is to the victim's word. */
+static void another_sends(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	struct twr wr = other_wr(s), add = s->wr;
+	struct arrivals n;
+
+	wr.signaled = add.signaled = true;
+	add.sge[0] = (struct tsge){s->p.amem + 40000, 8, 0x3000};
+	begin_calls(s);
+	tqp_send(&s->c, &wr);
+	if (is_atomic(plot))
+		tqp_send(&s->c, &add);
+	end_calls(s, pid);
+	if (is_atomic(plot)) {
+		texpect(&s->ccq[0], MLX4_OPCODE_SEND, true, 0);
+		assert_int_equal(completions(&s->ccq[0], plot->opcode), 1);
+		assert_int_equal(*(uint64_t *)(uintptr_t)s->wr.raddr, 2 * ADDED);
+	} else {
+		assert_int_equal(completions(&s->ccq[0], MLX4_OPCODE_SEND), 1);
+	}
+	n = take_arrivals(s, plot);
+	assert_int_equal(n.from_a, is_write(plot) || is_atomic(plot) ? 0 : plot->chain + 1);
+	/* UC and UD do not repeat a message. */
+	assert_in_range(n.from_c, !may_lose(plot), 1);
+	assert_int_equal(events(s), is_armed(plot));
+	assert_true(!is_write(plot) || written(s, plot));
+	s->p.m->dev.proc = 1;
+	once_more(s);
+}
+
+/*
+ * The receiver sends from the QP that the victim sends to, and from another one, with one CQ for
+ * both directions.
+ */
+static void receiver_sends(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	struct tpair *p = &s->p;
+	struct twr to_a = tpair_wr(p, MLX4_OPCODE_SEND, 100), to_c = to_a;
+	unsigned int sent = 0, got = 0;
+	struct mlx4_cqe cqe;
+
+	to_a.sge[0] = to_c.sge[0] = (struct tsge){p->bmem + 500000, 100, p->bkey};
+	to_a.signaled = to_c.signaled = true;
+	to_a.dqpn = p->a.qpn;
+	to_c.dqpn = s->c.qpn;
+	to_a.dlid = to_c.dlid = tlid(p->m, 0);
+	to_a.av_pd = to_c.av_pd = p->b.pdn;
+	begin_calls(s);
+	tqp_send(&p->b, &to_a);
+	tqp_send(&s->d, &to_c);
+	end_calls(s, pid);
+	while (tcq_poll(&p->bcq[1], &cqe)) {
+		if (cqe.owner_sr_opcode & MLX4_CQE_IS_SEND)
+			sent++;
+		else
+			got++;
+		assert_int_not_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
+	}
+	assert_int_equal(sent, 2);
+	assert_int_equal(got, is_write(plot) || is_atomic(plot) ? 0 : plot->chain + 1);
+	got = completions(&p->acq[1], MLX4_CQE_RECV_SEND);
+	assert_in_range(got, !may_lose(plot), 1);
+	got = completions(&s->ccq[1], MLX4_CQE_RECV_SEND);
+	assert_in_range(got, !may_lose(plot), 1);
+	p->m->dev.proc = 1;
+	once_more(s);
+}
+
+/* The receiver reads from the victim's memory: what comes back needs the same CQ. */
+static void receiver_reads(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	struct tpair *p = &s->p;
+	struct twr wr = tpair_wr(p, MLX4_OPCODE_RDMA_READ, 100);
+	unsigned int read = 0;
+	struct mlx4_cqe cqe;
+
+	if (may_lose(plot)) {
+		kill(pid, SIGCONT);
+		ended(pid);
+		return;
+	}
+	wr.sge[0] = (struct tsge){p->bmem + 500000, 100, p->bkey};
+	wr.signaled = true;
+	wr.raddr = (uintptr_t)p->amem + 1000; /* where the victim's answers do not come */
+	wr.rkey = p->akey;
+	begin_calls(s);
+	tqp_send(&p->b, &wr);
+	end_calls(s, pid);
+	while (tcq_poll(&p->bcq[1], &cqe)) {
+		assert_int_not_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
+		read += !!(cqe.owner_sr_opcode & MLX4_CQE_IS_SEND);
+	}
+	assert_int_equal(read, 1);
+	assert_memory_equal(p->bmem + 500000, p->amem + 1000, 100);
+	p->m->dev.proc = 1;
+	once_more(s);
+}
+
+/* The receiver arms its CQ, and waits for an event. */
+static void receiver_arms(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	const bool comes = !is_write(plot) && !is_atomic(plot);
+
+	begin_calls(s);
+	tcq_arm(&s->p.bcq[1], false);
+	end_calls(s, pid);
+	assert_int_equal(events(s), is_armed(plot) || comes);
+	assert_int_equal(take_arrivals(s, plot).from_a, comes ? plot->chain + 1 : 0);
+	s->p.m->dev.proc = 1;
+	once_more(s);
+}
+
+/* The receiver posts what it may not send: its QP fails, and the receives are flushed. */
+static void receiver_fails(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	struct tpair *p = &s->p;
+	struct twr wr = tpair_wr(p, MLX4_OPCODE_SEND, 100);
+	unsigned int flushed = 0, failed = 0;
+	struct mlx4_cqe cqe;
+
+	wr.sge[0] = (struct tsge){p->bmem, 100, p->bkey + 0x100};
+	wr.dqpn = p->a.qpn;
+	wr.dlid = tlid(p->m, 0);
+	wr.av_pd = p->b.pdn;
+	begin_calls(s);
+	tqp_send(&p->b, &wr);
+	end_calls(s, pid);
+	assert_int_equal(tqp_state(&p->b), may_lose(plot) ? SH_QPS_SQE : SH_QPS_ERR);
+	while (tcq_poll(&p->bcq[1], &cqe)) {
+		if ((cqe.owner_sr_opcode & 0x1f) != MLX4_CQE_ERROR)
+			continue;
+		if (cqe.syndrome == MLX4_SYNDROME_WR_FLUSH)
+			flushed++;
+		else
+			failed++;
+	}
+	assert_int_equal(failed, 1);
+	assert_true(flushed <= RECEIVES);
+	p->m->dev.proc = 1;
+}
+
+/* ---- the requester's lock is gone when it comes back ---- */
+
+static struct {
+	struct sh_lock *lock;
+	uint64_t word;
+} taken_next;
+
+static enum sh_copy (*real_copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
+				 unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
+				 unsigned int nsrc, uint64_t len);
+
+/* While the sender copies, it holds no requester's lock. */
+static enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
+				unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
+				unsigned int nsrc, uint64_t len)
+{
+	if (taken_next.lock && !taken_next.lock->owner)
+		taken_next.lock->owner = taken_next.word;
+	return real_copy(host, dst_ctx, dst, ndst, src_ctx, src, nsrc, len);
+}
+
+/* What the locks say that the thread holds. */
+static uint64_t word_of_thread(struct mock *m, pid_t tid)
+{
+	const struct sh_exec *e = sh_at(&m->dev, SH_EXEC_OFF);
+
+	for (uint64_t i = 0; i < SH_MAX_EXEC; i++)
+		if (e[i].tid == (uint32_t)tid)
+			return (uint64_t)e[i].life << SH_OWNER_GENERATION | (i + 1);
+	fail_msg("the thread has no slot");
+	return 0;
+}
+
+/*
+ * A thread delivers a message to the QP that the receiver sends from, just while the receiver's own
+ * message is on its way, and is stopped with the locks of the QP.
+ */
+static void test_taken_meanwhile(void **state)
+{
+	static const struct plot plot[] = {
+		{"RC", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"UC", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+	};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct scene *s = calloc(1, sizeof(*s));
+		struct tpair *p = &s->p;
+		struct twr wr;
+		pid_t pid;
+
+		scene_open(s, &plot[i]);
+		without_ends(p->m);
+		real_copy = ops.copy;
+		ops.copy = taking_copy;
+		tqp_ctx(&p->b)->timeout = 0;
+		for (int k = 0; k < 2; k++)
+			tqp_recv(&p->a, &(struct tsge){p->amem + 100000, 65536, p->akey}, 1);
+		wr = tpair_wr(p, MLX4_OPCODE_SEND, SH_SHORT + 1000);
+		wr.sge[0] = (struct tsge){p->bmem + 500000, SH_SHORT + 1000, p->bkey};
+		wr.signaled = true;
+		pid = victim(s);
+		assert_true(single_step(pid));
+		stop(pid);
+		taken_next.lock = &tqp_ctx(&p->b)->lock;
+		taken_next.word = word_of_thread(p->m, pid);
+		begin_calls(s);
+		tqp_send(&p->b, &wr);
+		assert_true(taken_next.lock->owner != 0);
+		/* Another one is posted meanwhile. */
+		tqp_send(&p->b, &wr);
+		assert_int_equal(completions(&p->bcq[0], MLX4_OPCODE_SEND), 0);
+		__atomic_store_n(&taken_next.lock->owner, 0, __ATOMIC_SEQ_CST);
+		taken_next.lock = NULL;
+		end_calls(s, pid);
+		assert_int_equal(completions(&p->bcq[0], MLX4_OPCODE_SEND), 2);
+		assert_int_equal(completions(&p->acq[1], MLX4_CQE_RECV_SEND), 2);
+		p->m->dev.proc = 1;
+		tpair_close(p);
+		free(s);
+	}
+}
+
+/* Stops the victim at every so many instructions, and does not end its life. */
+static void stand_at_each(const struct plot *plot, bool one_cq,
+			  void (*then)(struct scene *, const struct plot *, pid_t))
+{
+	unsigned int n, apart, visible, stands = 0;
+	bool alive = true;
+
+	n = steps_of(plot, &visible);
+	apart = n / (SANITIZED ? 5 : stride() == 1 ? 60 : 15) + 1;
+	for (unsigned int i = apart / 2; alive && i < n; i += apart) {
+		struct scene *s = calloc(1, sizeof(*s));
+		pid_t pid;
+
+		scene_open(s, plot);
+		without_ends(s->p.m);
+		if (one_cq)
+			tqp_ctx(&s->p.b)->send_cqn = tqp_ctx(&s->d)->send_cqn = s->p.bcq[1].cqn;
+		/* Nothing is repeated because an answer does not come. */
+		tqp_ctx(&s->c)->timeout = tqp_ctx(&s->d)->timeout = tqp_ctx(&s->p.b)->timeout = 0;
+		for (uint32_t k = 0; k < 2; k++) {
+			tqp_recv(&s->p.a, &(struct tsge){s->p.amem + 100000, 4096, s->p.akey}, 1);
+			tqp_recv(&s->c, &(struct tsge){s->p.amem + 110000, 4096, 0x3000}, 1);
+		}
+		pid = victim(s);
+		alive = walk(pid, i);
+		if (alive) {
+			stop(pid);
+			then(s, plot, pid);
+			stands++;
+		}
+		tpair_close(&s->p);
+		free(s);
+	}
+	print_message("# %s: %u instructions, stood at %u\n", plot->name, n, stands);
+	assert_true(stands > 3);
+}
+
+static void test_another_sends(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i += EACH)
+		stand_at_each(&plots[i], false, another_sends);
+}
+
+/* Without what has no receive of its own at the victim: SRQs, and XRC. */
+static void each_of_two_ways(void (*then)(struct scene *, const struct plot *, pid_t))
+{
+	static const struct plot two_ways[] = {
+		{"SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"large SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 8200, NULL, 0},
+		{"SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 3},
+		{"WRITE", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 100, NULL, 0},
+		{"atomic operation", SH_QPT_RC, false, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0},
+		{"SEND to an armed CQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, armed, 0},
+		{"SEND over UC", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"SEND over UD", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+	};
+
+	for (unsigned int i = 0; i < sizeof(two_ways) / sizeof(two_ways[0]); i++)
+		stand_at_each(&two_ways[i], true, then);
+}
+
+static void test_receiver_sends(void **state)
+{
+	(void)state;
+	each_of_two_ways(receiver_sends);
+}
+
+static void test_receiver_reads(void **state)
+{
+	(void)state;
+	each_of_two_ways(receiver_reads);
+}
+
+static void test_receiver_arms(void **state)
+{
+	(void)state;
+	each_of_two_ways(receiver_arms);
+}
+
+static void test_receiver_fails(void **state)
+{
+	(void)state;
+	each_of_two_ways(receiver_fails);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_another_sends),  cmocka_unit_test(test_receiver_sends),
+		cmocka_unit_test(test_receiver_reads), cmocka_unit_test(test_receiver_arms),
+		cmocka_unit_test(test_receiver_fails), cmocka_unit_test(test_taken_meanwhile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
