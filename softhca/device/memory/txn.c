@@ -206,6 +206,15 @@ int sh_lock_wait_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait h
 	}
 }
 
+bool sh_defer_or_lock(struct sh_dev *dev, struct sh_lock *lock,
+		      void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b)
+{
+	if (!sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, fn, a, b))
+		return true;
+	sh_lock(dev, lock);
+	return false;
+}
+
 int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock)
 {
 	return sh_hold(dev, lock, SH_WAIT_BOUNDED) < 0 ? -EBUSY : sh_lock_held(dev, lock, true);

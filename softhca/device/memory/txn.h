@@ -64,14 +64,20 @@ int sh_lock_wait_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait h
  */
 int sh_lock_held(struct sh_dev *dev, struct sh_lock *lock, bool bounded);
 
+/* Takes the lock if it is free, and recovers what its last holder has left. */
+static inline bool sh_lock_free(struct sh_dev *dev, struct sh_lock *lock)
+{
+	return __builtin_expect(sh_hold_free(dev, lock), 1) &&
+	       (__builtin_expect(lock->txn == SH_LOCK_MADE, 1) || !sh_lock_held(dev, lock, false));
+}
+
 /*
  * Takes the lock, and recovers after a dead holder. Never fails: it waits without bound. For what
  * no thread of another process holds for long, and for what cannot be put off.
  */
 static inline void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
 {
-	if (__builtin_expect(!sh_hold_free(dev, lock), 0) ||
-	    (__builtin_expect(lock->txn != SH_LOCK_MADE, 0) && sh_lock_held(dev, lock, false)))
+	if (__builtin_expect(!sh_lock_free(dev, lock), 0))
 		sh_lock_wait(dev, lock);
 }
 /*
@@ -80,10 +86,8 @@ static inline void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
  */
 static inline int sh_lock_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait how)
 {
-	if (__builtin_expect(!sh_hold_free(dev, lock), 0) ||
-	    (__builtin_expect(lock->txn != SH_LOCK_MADE, 0) && sh_lock_held(dev, lock, false)))
-		return sh_lock_wait_within(dev, lock, how);
-	return 0;
+	return __builtin_expect(!sh_lock_free(dev, lock), 0) ? sh_lock_wait_within(dev, lock, how)
+							     : 0;
 }
 /* For the daemon: -EBUSY after SH_LOCK_WAIT_MS. */
 int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock);
@@ -301,15 +305,8 @@ SH_INLINE enum sh_copy sh_txn_commit_cqe(const struct sh_txn_open *t, const stru
  * A client did not get the lock (sh_lock_within()). Has fn(dev, a, b) called soon, in the helper
  * thread. True; or false: that is not possible, and the client has waited for the lock and got it.
  */
-static inline bool sh_defer_or_lock(struct sh_dev *dev, struct sh_lock *lock,
-				    void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a,
-				    uint64_t b)
-{
-	if (!sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, fn, a, b))
-		return true;
-	sh_lock(dev, lock);
-	return false;
-}
+bool sh_defer_or_lock(struct sh_dev *dev, struct sh_lock *lock,
+		      void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b);
 
 /*
  * How the daemon takes a lock: it looks for as long as a running holder takes, and never sleeps. 0,

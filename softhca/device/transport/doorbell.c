@@ -37,14 +37,23 @@ static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	sh_unlock(dev, &qp->lock);
 }
 
+typedef void later_fn(struct sh_dev *dev, uint64_t key, uint64_t unused);
+
+/* The lock is not free. False: it is this thread's now. */
+SH_OUTLINE bool is_left(struct sh_dev *dev, struct sh_qp *qp, uint32_t ctx, uint32_t qpn,
+			later_fn *later)
+{
+	return sh_lock_wait_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
+	       (!later || sh_defer_or_lock(dev, &qp->lock, later, (uint64_t)ctx << 32 | qpn, 0));
+}
+
 /*
  * Returns the QP with this number, locked, if it belongs to the context; else NULL. A thread that stands
  * may have its lock (sh_lock_within()). Then the helper thread calls later(dev, ctx << 32 | qpn, 0)
  * soon; later NULL: it looks at that QP in any case.
  */
 static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
-				 struct sh_hca **hca,
-				 void (*later)(struct sh_dev *, uint64_t, uint64_t))
+				 struct sh_hca **hca, later_fn *later)
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
 	struct sh_qp *qp;
@@ -55,8 +64,8 @@ static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
 	qp = *hca ? sh_qp_of(*hca, qpn) : NULL;
 	if (!qp)
 		return NULL;
-	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
-	    (!later || sh_defer_or_lock(dev, &qp->lock, later, (uint64_t)ctx << 32 | qpn, 0)))
+	if (__builtin_expect(!sh_lock_free(dev, &qp->lock), 0) &&
+	    is_left(dev, qp, ctx, qpn, later))
 		return NULL;
 	if (qp->qpn == qpn && qp->ctx == ctx)
 		return qp;
