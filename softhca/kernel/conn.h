@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "softhca/protocol.h"
-#include "kern.h"
+#include "user.h"
 
 struct kproc;
 struct server;

@@ -14,6 +14,7 @@
 #include "softhca/host/instdir.h"
 #include "kernel.h"
 #include "pool.h"
+#include "user.h"
 #include "wire_engine.h"
 
 struct aside;
@@ -22,7 +23,6 @@ struct kproc;
 struct rdmacm;
 struct umad;
 struct uverbs;
-struct user_ops;
 
 struct khca {
 	uint32_t host, unit; /* unit counts per host */
@@ -45,14 +45,10 @@ struct kernel {
 	const struct user_ops *user;
 	void *user_arg;
 	/*
-	 * A descriptor that the client has handed over for the request that is being served (fd
-	 * -EBADF: it has none of that number, -ENOMEM: there was no room for it), and one that it is
-	 * to hand over: -1: none.
+	 * What the client has handed over for the request that is being served, and the number of what
+	 * it is to hand over: -1: none.
 	 */
-	struct given {
-		bool asked;
-		int number, fd;
-	} given;
+	struct given given;
 	int wanted;
 	struct pool pool, shared; /* for queues; for registered memory */
 	/* What is set aside: until threads have left; until locks are free. */

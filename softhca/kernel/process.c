@@ -75,15 +75,14 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 	if (again && again - 1 < SH_MAX_PROC) {
 		p = k->proc[again - 1];
 		if (p && p->pid == pid && p->user.witness == witness && !p->connected &&
-		    p->host == host &&
-		    k->user->read(k->user_arg, &p->user, witness, &byte, 1) == 0) {
+		    p->host == host && client_read(k, &p->user, witness, &byte, 1) == 0) {
 			p->connected = true;
 			p->refs++;
 			*out = p;
 			return 0;
 		}
 	}
-	if (k->user->read(k->user_arg, &user, witness, &byte, 1) < 0)
+	if (client_read(k, &user, witness, &byte, 1) < 0)
 		return -EPERM;
 	bury_old_images(k, pid);
 	err = k->user->hold ? k->user->hold(k->user_arg, &user) : 0;
@@ -230,7 +229,7 @@ bool proc_lives(struct kernel *k, const struct kproc *p)
 
 	/* EPERM: it has another user by now. */
 	return !p->gone && (kill(p->pid, 0) == 0 || errno == EPERM) &&
-	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
+	       client_read(k, &p->user, p->user.witness, &byte, 1) == 0;
 }
 
 bool proc_ended(const struct kproc *p)

@@ -105,8 +105,7 @@ static int user_value(struct cm_call *c, const struct cm_set_option *cmd, void *
 {
 	if (cmd->len != len)
 		return -EINVAL;
-	return c->k->user->read(c->k->user_arg, &c->proc->user, cmd->optval, to, len) < 0 ? -EFAULT
-											  : 0;
+	return client_read(c->k, &c->proc->user, cmd->optval, to, len);
 }
 
 static int set_tos(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
@@ -164,9 +163,8 @@ static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_
 		return -EINVAL;
 	for (at = 0; at < n; at += count) {
 		count = n - at < PATHS_AT_ONCE ? n - at : PATHS_AT_ONCE;
-		if (c->k->user->read(c->k->user_arg, &c->proc->user,
-				     cmd->optval + at * sizeof(path[0]), path,
-				     count * sizeof(path[0])) < 0)
+		if (client_read(c->k, &c->proc->user, cmd->optval + at * sizeof(path[0]), path,
+				count * sizeof(path[0])) < 0)
 			return -EFAULT;
 		for (uint32_t i = 0; i < count && found.flags != CM_PATH_FLAGS; i++)
 			found = path[i];

@@ -57,8 +57,7 @@ int cm_respond(struct cm_call *c, uint64_t where, const void *what, size_t len)
 {
 	if (len > c->out_len)
 		len = c->out_len;
-	return c->k->user->write(c->k->user_arg, &c->proc->user, where, what, len) < 0 ? -EFAULT
-										       : 0;
+	return client_write(c->k, &c->proc->user, where, what, len);
 }
 
 int cm_call_id(struct cm_call *c, uint32_t number, struct cm_id **out)
@@ -74,7 +73,7 @@ static int user_in(struct cm_call *c, uint64_t addr, size_t offset, void *to, si
 		return 0;
 	}
 	addr += offset;
-	return c->k->user->read(c->k->user_arg, &c->proc->user, addr, to, len) < 0 ? -EFAULT : 0;
+	return client_read(c->k, &c->proc->user, addr, to, len);
 }
 
 static int run(struct cm_call *c, uint64_t addr, uint64_t len)

@@ -144,7 +144,7 @@ void umad_queue(struct umad_file *f, struct umad_msg *m)
 
 static int put(struct umad_file *f, struct kproc *p, uint64_t addr, const void *what, size_t len)
 {
-	return f->k->user->write(f->k->user_arg, &p->user, addr, what, len) < 0 ? -EFAULT : 0;
+	return client_write(f->k, &p->user, addr, what, len);
 }
 
 static long read_one(struct umad_file *f, struct kproc *p, uint64_t addr, uint64_t len)

@@ -37,12 +37,12 @@ static int do_open(struct server *s, struct conn *c, const struct sh_mad_open *m
 
 static int in(struct conn *c, struct kernel *k, uint64_t addr, void *to, size_t len)
 {
-	return k->user->read(k->user_arg, &c->proc->user, addr, to, len) < 0 ? -EFAULT : 0;
+	return client_read(k, &c->proc->user, addr, to, len);
 }
 
 static int out(struct conn *c, struct kernel *k, uint64_t addr, const void *what, size_t len)
 {
-	return k->user->write(k->user_arg, &c->proc->user, addr, what, len) < 0 ? -EFAULT : 0;
+	return client_write(k, &c->proc->user, addr, what, len);
 }
 
 static long do_write(struct conn *c, struct umad_file *f, const struct sh_mad_call *m)
