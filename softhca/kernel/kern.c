@@ -23,6 +23,7 @@
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
+#include "ports.h"
 #include "process.h"
 #include "room.h"
 #include "sysfs.h"
@@ -272,6 +273,11 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 		kern_exit(k);
 	}
 	return err;
+}
+
+bool kern_ends(const struct kernel *k)
+{
+	return k->stop;
 }
 
 static void close_fd(int fd)

@@ -19,20 +19,11 @@
 
 struct aside;
 struct counters;
+struct khca;
 struct kproc;
 struct rdmacm;
 struct umad;
 struct uverbs;
-
-struct khca {
-	uint32_t host, unit; /* unit counts per host */
-	/* It has failed, and takes only commands that end something. */
-	bool fatal;
-	/* It has failed, and a stopped client holds a QP that is not silent yet. */
-	bool loud;
-	uint32_t sm_ports;  /* bit N: a subnet manager has said that it is at port N */
-	uint32_t cut_ports; /* bit N: the switch has disabled its end of the cable of port N */
-};
 
 struct kernel {
 	struct sh_kernel_config cfg;

@@ -168,6 +168,9 @@ struct room {
 	void (*show_counters)(struct kernel *k, uint32_t hca, struct out *o);
 };
 
+/* Has the daemon been told to end the instance? */
+bool kern_ends(const struct kernel *k);
+
 /* All rooms; the last is NULL. */
 extern const struct room *const rooms[];
 

@@ -5,6 +5,7 @@
 #ifndef SOFTHCA_KERNEL_SYSFS_H
 #define SOFTHCA_KERNEL_SYSFS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kernel;
@@ -21,6 +22,9 @@ void sysfs_port_dir(const struct kernel *k, char path[256], uint32_t hca, uint32
  */
 int sysfs_class(const struct kernel *k, uint32_t hca, const char *class, const char *name,
 		char path[256]);
+
+/* What the host's node_desc says, which its administrator may have written: zeros behind it. False: nothing. */
+bool sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64]);
 
 /* Writes what changes; pkey: an index. */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);

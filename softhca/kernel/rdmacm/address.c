@@ -11,6 +11,7 @@
 
 #include "softhca/host/address.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 
 static bool in_block(const union cm_sockaddr *a, unsigned int *host, unsigned int *n)

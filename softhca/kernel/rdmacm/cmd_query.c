@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "attr.h"
 #include "command.h"

@@ -8,6 +8,7 @@
 
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "exchange.h"
 #include "id.h"

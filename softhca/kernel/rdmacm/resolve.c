@@ -9,6 +9,7 @@
 
 #include "softhca/host/process.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "channel.h"
 #include "id.h"

@@ -6,6 +6,7 @@
 #include "softhca/host/process.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/out.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "channel.h"
 #include "id.h"

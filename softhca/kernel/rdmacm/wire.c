@@ -10,6 +10,7 @@
 #include "softhca/device/transport/gsi.h"
 #include "softhca/host/process.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "exchange.h"
 #include "farewell.h"

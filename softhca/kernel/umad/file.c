@@ -8,6 +8,7 @@
 
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
+#include "softhca/kernel/ports.h"
 #include "softhca/kernel/process.h"
 #include "softhca/kernel/user.h"
 #include "softhca/protocol.h"

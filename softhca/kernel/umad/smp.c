@@ -3,10 +3,8 @@
  * Subnet management datagrams. The agents tell how `softhca port` has set the ports. Of the switch
  * they tell what a subnet manager would have written, or what one has written (smp_set.h).
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "softhca/device/transport/fabric.h"
 #include "softhca/kernel/kern.h"
@@ -32,36 +30,13 @@ static const struct sh_port *port_of(struct kernel *k, const struct mad_node *n)
 	return &sh_hca(&k->dev, n->hca)->port[n->port - 1];
 }
 
-/* What the host's /sys says, which its administrator may have written. */
-static bool written_description(struct kernel *k, uint32_t hca, uint8_t data[64])
-{
-	char path[300];
-	ssize_t n;
-	int fd;
-
-	sysfs_hca_dir(k, path, hca);
-	strcat(path, "/node_desc");
-	fd = openat(k->dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, data, 64);
-	close(fd);
-	for (ssize_t i = 0; i < n; i++)
-		if (data[i] == '\n')
-			n = i;
-	if (n < 0)
-		n = 0;
-	memset(data + n, 0, 64 - (size_t)n);
-	return n > 0;
-}
-
 void smp_node_description(struct kernel *k, const struct mad_node *n, uint8_t data[64])
 {
 	const struct khca *h = &k->hcas[n->hca];
 
 	if (n->is_switch)
 		snprintf((char *)data, 64, "softhca-switch");
-	else if (!written_description(k, n->hca, data))
+	else if (!sysfs_node_description(k, n->hca, data))
 		snprintf((char *)data, 64, "softhca-host%u HCA-%u", h->host, h->unit + 1);
 }
 

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "softhca/kernel/ports.h"
 #include "softhca/kernel/process.h"
 #include "command.h"
 #include "commands.h"
