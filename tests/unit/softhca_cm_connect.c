@@ -242,7 +242,7 @@ static void ends(void **state)
 	/* The listener goes with a request that nobody has read. */
 	id = routed(&r, 1, CM_PS_TCP, "127.128.0.1");
 	assert_int_equal(connect_len(&r, 1, id, 0), 0);
-	cm_timer_ready(&r.t->k, 0);
+	cm_timer_ready(r.t->k.rdmacm);
 	destroy(&r, 0, l);
 	assert_int_equal(event(&r, 1), CM_EV_REJECTED);
 	assert_int_equal(r.ev.status, 28);

@@ -109,7 +109,7 @@ static int bind_as(struct rig *r, uint32_t id, const char *address, uint16_t por
 		struct cm_bind_ip body;
 	} buf = {.hdr = {.number = CM_BIND_IP, .in = sizeof(buf.body)}, .body.id = id};
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-	struct cm_call c = {.k = &r->t->k,
+	struct cm_call c = {.cm = r->t->k.rdmacm,
 			    .proc = r->t->proc,
 			    .tid = getpid(),
 			    .ch = r->ch[0],
@@ -425,7 +425,7 @@ static void room_for_an_event(void **state)
 		begin(&r, kernel[i].face);
 		id = create(&r, 0, CM_PS_TCP);
 		assert_int_equal(resolve(&r, 0, id, "127.128.1.1", 1000), 0);
-		cm_timer_ready(&r.t->k, 0);
+		cm_timer_ready(r.t->k.rdmacm);
 		assert_int_equal(
 			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), kernel[i].least - 1),
 			ENOSPC);
@@ -434,7 +434,7 @@ static void room_for_an_event(void **state)
 			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), kernel[i].least), 0);
 		assert_int_equal(bytes[kernel[i].least], 0xee);
 		assert_int_equal(two(&r, 0, CM_RESOLVE_ROUTE, id, 1000), 0);
-		cm_timer_ready(&r.t->k, 0);
+		cm_timer_ready(r.t->k.rdmacm);
 		memset(bytes, 0xee, sizeof(bytes));
 		assert_int_equal(
 			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), sizeof(bytes)), 0);
@@ -456,7 +456,7 @@ static void short_writes(void **state)
 
 	(void)state;
 	begin(&r, SH_FACE_MAINLINE);
-	c.k = &r.t->k;
+	c.cm = r.t->k.rdmacm;
 	c.proc = r.t->proc;
 	c.ch = r.ch[0];
 	assert_int_equal(cm_command(&c, (uintptr_t)&buf, 0), -EINVAL);
@@ -495,7 +495,7 @@ static void largest_backlog(void **state)
 			assert_int_equal(
 				connect_len(&r, 1, routed(&r, 1, CM_PS_TCP, "127.128.0.1"), 0), 0);
 		for (int i = 0; i < 8; i++)
-			cm_timer_ready(&r.t->k, 0);
+			cm_timer_ready(r.t->k.rdmacm);
 		assert_int_equal(r.ch[0]->unread, 200);
 		destroy(&r, 0, id);
 		while (event(&r, 1) != -1)

@@ -54,7 +54,7 @@ static void end_wire(struct rig *r)
 {
 	cm_channel_free(r->ch[0]);
 	close(r->fd[0]);
-	cm_timer_ready(&r->t->k, 0);
+	cm_timer_ready(r->t->k.rdmacm);
 	close(r->t->k.wire.link);
 	r->t->k.wire.link = -1;
 	close(wire);
@@ -65,7 +65,7 @@ static void end_wire(struct rig *r)
 static unsigned int leaves(struct rig *r)
 {
 	for (int i = 0; i < 8; i++)
-		cm_timer_ready(&r->t->k, 0);
+		cm_timer_ready(r->t->k.rdmacm);
 	if (recv(wire, &last, sizeof(last), MSG_DONTWAIT) != (ssize_t)sizeof(last))
 		return 0;
 	return (unsigned int)last.mad[16] << 8 | last.mad[17];
@@ -190,7 +190,7 @@ static void comes_with(struct rig *r, const uint8_t from[16], const uint8_t to[1
 	memcpy(w.mad + 80, from, 16);
 	memcpy(w.mad + 96, to, 16);
 	memcpy(w.mad + 164, data, 92);
-	cm_wire_came(&r->t->k, &w);
+	cm_wire_came(r->t->k.rdmacm, &w);
 }
 
 /* The same of a UD QP. It has no GIDs in it, and 216 octets of data. */
@@ -204,7 +204,7 @@ static void asks_with(struct rig *r, const uint8_t data[216])
 	put(w.mad, 28, 2, 0xffff);
 	put(w.mad, 32, 8, 0x01110000 + PORT);
 	memcpy(w.mad + 40, data, 216);
-	cm_wire_came(&r->t->k, &w);
+	cm_wire_came(r->t->k.rdmacm, &w);
 }
 
 /* Addresses and GIDs are what the test says. */

@@ -354,8 +354,8 @@ static void share(void **state)
 	for (int i = 0; i < SHARE; i++)
 		assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[i], &fd[i]), 0);
 	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
-	assert_int_equal(cm_channel_open(&r.t->k, &greedy, O_RDWR, &ch, &fd[SHARE]), -EMFILE);
-	assert_int_equal(cm_channel_open(&r.t->k, &other, O_RDWR, &ch, &fd[SHARE]), 0);
+	assert_int_equal(cm_channel_open(r.t->k.rdmacm, &greedy, O_RDWR, &ch, &fd[SHARE]), -EMFILE);
+	assert_int_equal(cm_channel_open(r.t->k.rdmacm, &other, O_RDWR, &ch, &fd[SHARE]), 0);
 	cm_channel_free(ch);
 	close(fd[SHARE]);
 	/* What it closes, it may open again. */

@@ -11,7 +11,7 @@
 #include "rdmacm-abi.h"
 
 struct cm_id;
-struct kernel;
+struct rdmacm;
 
 enum cm_kind {
 	CM_M_REQ,
@@ -66,8 +66,8 @@ struct cm_message {
 struct cm_message *cm_message_new(const struct cm_id *id, enum cm_kind kind);
 /* An answer to that message, where the id that it is for has ended. */
 struct cm_message *cm_message_answer(const struct cm_message *to, enum cm_kind kind);
-void cm_message_send(struct kernel *k, struct cm_message *m); /* NULL: does nothing */
-void cm_messages_deliver(struct kernel *k);
-void cm_messages_free(struct kernel *k);
+void cm_message_send(struct rdmacm *cm, struct cm_message *m); /* NULL: does nothing */
+void cm_messages_deliver(struct rdmacm *cm);
+void cm_messages_free(struct rdmacm *cm);
 
 #endif

@@ -7,12 +7,12 @@
 #define SOFTHCA_KERNEL_RDMACM_WIRE_H
 
 struct cm_message;
-struct kernel;
+struct rdmacm;
 struct sh_wire_mad;
 
 /* Sends it. It may be lost, as on any network. */
-void cm_wire_leave(struct kernel *k, const struct cm_message *m);
+void cm_wire_leave(struct rdmacm *cm, const struct cm_message *m);
 /* Operation of the room (softhca/kernel/room.h). */
-void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w);
+void cm_wire_came(struct rdmacm *cm, const struct sh_wire_mad *w);
 
 #endif

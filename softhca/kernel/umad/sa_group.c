@@ -22,6 +22,7 @@
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/rdmacm/group.h"
+#include "softhca/kernel/rdmacm/room.h"
 #include "sa.h"
 #include "sa_group.h"
 #include "sa_path.h"
@@ -137,7 +138,7 @@ static void offer(void *arg, const struct cm_group *g)
 
 void sa_groups(struct sa_table *t)
 {
-	cm_groups_each(t->k, offer, t);
+	cm_groups_each(cm_of(t->k), offer, t);
 }
 
 static bool port_of_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
@@ -253,15 +254,15 @@ int sa_group_join(struct kernel *k, uint8_t *mad)
 	if (!port_of_gid(k, asked + PORT_GID, &hca, &port))
 		return SA_STATUS(SA_INVALID_GID);
 	memcpy(like.mgid, asked, 16);
-	g = cm_groups_find(k, asked);
+	g = cm_groups_find(cm_of(k), asked);
 	if (g && !agrees(k, g, mad))
 		return SA_STATUS(SA_INVALID);
 	/* Without a limit one program could fill the tables of the subnet and slow down every command. */
-	if (!g && cm_groups_joined(k, hca, port) >= PORT_GROUPS)
+	if (!g && cm_groups_joined(cm_of(k), hca, port) >= PORT_GROUPS)
 		return SA_STATUS(SA_NO_RESOURCES);
 	if (!g && (status = make(mad, &like)))
 		return status;
-	g = cm_groups_join(k, &like, hca, port, asked[SCOPE] & 15, &p);
+	g = cm_groups_join(cm_of(k), &like, hca, port, asked[SCOPE] & 15, &p);
 	if (!g)
 		return SA_STATUS(SA_NO_RESOURCES);
 	answer(k, mad, g, p);
@@ -279,7 +280,7 @@ int sa_group_leave(struct kernel *k, uint8_t *mad)
 	if ((mask & JOIN_COMPONENTS) != JOIN_COMPONENTS || !gone)
 		return SA_STATUS(SA_INVALID);
 	if (!port_of_gid(k, asked + PORT_GID, &hca, &port) ||
-	    !cm_groups_leave(k, asked, hca, port, gone, &g, &left))
+	    !cm_groups_leave(cm_of(k), asked, hca, port, gone, &g, &left))
 		return SA_STATUS(SA_INVALID);
 	/* The answer says which memberships are left. */
 	answer(k, mad, &g, &left);
@@ -288,5 +289,5 @@ int sa_group_leave(struct kernel *k, uint8_t *mad)
 
 void sa_group_gone(struct kernel *k, uint32_t hca, uint32_t port)
 {
-	cm_groups_port_gone(k, hca, port);
+	cm_groups_port_gone(cm_of(k), hca, port);
 }

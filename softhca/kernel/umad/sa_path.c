@@ -21,6 +21,7 @@
 #include "softhca/kernel/rdmacm/group.h"
 #include "softhca/kernel/rdmacm/id.h"
 #include "softhca/kernel/rdmacm/path.h"
+#include "softhca/kernel/rdmacm/room.h"
 #include "sa.h"
 #include "sa_path.h"
 
@@ -185,9 +186,9 @@ static void pair(struct sa_table *t, const struct mad_node *from, const struct m
 
 	/* The attributes of the path between any two ports are those between a port and itself. */
 	if (from->is_switch || to->is_switch)
-		cm_path_between(t->k, 0, 1, 0, 1, &p);
+		cm_path_between(cm_of(t->k), 0, 1, 0, 1, &p);
 	else
-		cm_path_between(t->k, from->hca, from->port, to->hca, to->port, &p);
+		cm_path_between(cm_of(t->k), from->hca, from->port, to->hca, to->port, &p);
 	gid_of(t->k, from, p.sgid);
 	gid_of(t->k, to, p.dgid);
 	p.slid = lid_among(t, from, PATH_SLID, SLID);
@@ -200,7 +201,7 @@ static const struct cm_group *group_asked(const struct sa_table *t)
 {
 	const uint8_t *dgid = t->asked + AT_SA + DGID;
 
-	return sa_names(t, PATH_DGID) && dgid[0] == 0xff ? cm_groups_find(t->k, dgid) : NULL;
+	return sa_names(t, PATH_DGID) && dgid[0] == 0xff ? cm_groups_find(cm_of(t->k), dgid) : NULL;
 }
 
 static void to_group(struct sa_table *t, const struct mad_node *from, const struct cm_group *g)
@@ -210,7 +211,7 @@ static void to_group(struct sa_table *t, const struct mad_node *from, const stru
 
 	if (from->is_switch || (wanted ^ g->pkey) & 0x7fff)
 		return;
-	cm_path_between(t->k, from->hca, from->port, from->hca, from->port, &p);
+	cm_path_between(cm_of(t->k), from->hca, from->port, from->hca, from->port, &p);
 	memcpy(p.dgid, g->mgid, 16);
 	p.slid = lid_among(t, from, PATH_SLID, SLID);
 	p.dlid = g->mlid;
