@@ -54,7 +54,7 @@ static int peep(const struct umad_file *f)
 	int own;
 
 	name_of(f, path + strlen(path));
-	own = openat(f->k->dir_fd, path, O_RDONLY | O_NONBLOCK);
+	own = openat(f->u->k->dir_fd, path, O_RDONLY | O_NONBLOCK);
 	assert_true(own >= 0);
 	return own;
 }
@@ -74,7 +74,7 @@ static void again(struct rig *r, int i)
 {
 	struct kproc p = {.host = 3, .pid = getpid()};
 
-	assert_int_equal(umad_open(&r->t->k, &p, 0, O_RDWR, &r->f[i], &r->fd[i]), 0);
+	assert_int_equal(umad_open(r->t->k.umad, &p, 0, O_RDWR, &r->f[i], &r->fd[i]), 0);
 }
 
 static void looked_into(void **state)
@@ -266,15 +266,15 @@ static void manager_without_file(void **state)
 	assert_int_equal(get(&r, 0, 320), 320);
 	assert_int_equal(r.t->k.umad->ninforms, 1);
 	starve = 1;
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), -ENFILE);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), -ENFILE);
 	assert_int_equal(starve, 0);
 	assert_int_equal(r.t->k.umad->ninforms, 1);
 	assert_int_equal(r.t->k.umad->managers, 0);
 	assert_int_equal(r.t->k.hcas[1].sm_ports, 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	assert_int_equal(r.t->k.umad->ninforms, 0);
 	/* The port has one now, and who is refused leaves it that. */
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &second, &other), -EAGAIN);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &second, &other), -EAGAIN);
 	assert_int_equal(r.t->k.umad->managers, 1);
 	assert_int_equal(r.t->k.hcas[1].sm_ports, 1 << 1);
 	umad_free(issm);
@@ -303,8 +303,8 @@ static void card_failed(void **state)
 
 	(void)state;
 	begin(&r, 3);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd[0]), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, 1, O_RDWR, &second, &fd[1]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd[0]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, 1, O_RDWR, &second, &fd[1]), 0);
 	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, 0, &id), 0);
 	fail_card(&r, 0);
 	assert_int_equal(count(&r), 1);
@@ -315,9 +315,9 @@ static void card_failed(void **state)
 	assert_int_equal(poll(&ended, 1, 0), 1);
 	assert_true(ended.revents & POLLHUP);
 	for (uint32_t port = 0; port < 2; port++) {
-		assert_int_equal(umad_open(&r.t->k, &p, port, O_RDWR, &second, &fd[0]), -ENXIO);
+		assert_int_equal(umad_open(r.t->k.umad, &p, port, O_RDWR, &second, &fd[0]), -ENXIO);
 		assert_int_equal(
-			umad_open(&r.t->k, &p, UMAD_MINORS + port, O_RDWR, &second, &fd[0]),
+			umad_open(r.t->k.umad, &p, UMAD_MINORS + port, O_RDWR, &second, &fd[0]),
 			-ENXIO);
 	}
 	/* Others go on, and hear nothing from it. */
@@ -352,8 +352,8 @@ static void share(void **state)
 	low.rlim_cur = LIMIT;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
 	for (int i = 0; i < SHARE; i++)
-		assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[i], &fd[i]), 0);
-	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
+		assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[i], &fd[i]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
 	assert_int_equal(cm_channel_open(r.t->k.rdmacm, &greedy, O_RDWR, &ch, &fd[SHARE]), -EMFILE);
 	assert_int_equal(cm_channel_open(r.t->k.rdmacm, &other, O_RDWR, &ch, &fd[SHARE]), 0);
 	cm_channel_free(ch);
@@ -361,8 +361,8 @@ static void share(void **state)
 	/* What it closes, it may open again. */
 	umad_free(file[7]);
 	close(fd[7]);
-	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[7], &fd[7]), 0);
-	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
+	assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[7], &fd[7]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
 	while (r.t->k.umad->files->prev->pid == greedy.pid)
 		umad_free(r.t->k.umad->files->prev);
 	for (int i = 0; i < SHARE; i++)

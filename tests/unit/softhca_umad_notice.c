@@ -62,7 +62,7 @@ static void later(struct rig *r)
 	static uint64_t now = UINT64_C(1) << 60;
 
 	now += UINT64_C(1000000000000);
-	(void)notice_due(&r->t->k, now);
+	(void)notice_due(r->t->k.umad, now);
 }
 
 static void silence(struct rig *r, int i)
@@ -142,7 +142,7 @@ static void another_manager(void **state)
 	(void)state;
 	begin_hosts(&r, 1, 3);
 	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	port(&r, 0, 1, SH_PORT_DOWN);
 	for (uint32_t host = 0; host < 3; host++)
 		for (uint32_t number = host ? 1 : 2; number <= 2; number++)
@@ -177,7 +177,7 @@ static void the_switchs_manager(void **state)
 	begin_hosts(&r, 1, 3);
 	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
 	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &ask), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	memcpy(data, smp(&r, ask, SWITCH, GET, PORT_INFO, 0, NULL, &status), 64);
 	assert_int_equal(mad16(data, 18), 1);
 	mad_put16(data, 18, 3);
@@ -207,7 +207,7 @@ static void masks(void **state)
 	(void)state;
 	begin_hosts(&r, 0, 2);
 	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	n = notice(&r, 0, 1, TRAP, 144);
 	assert_int_equal(from(&r), 3);
 	assert_int_equal(n[0] & 0x7f, 4);

@@ -122,7 +122,7 @@ static void request_in_segments(void **state)
 		heard(&r, ACK, 0, 3, 1 + WINDOW);
 		nothing_for(&r, 1);
 	}
-	assert_int_equal(reassemble_due(&r.t->k, UINT64_C(1) << 60), 0);
+	assert_int_equal(reassemble_due(r.t->k.umad, UINT64_C(1) << 60), 0);
 	nothing_for(&r, 0);
 	send(&r, 3, 3, 50);
 	nothing_for(&r, 0);
@@ -195,7 +195,7 @@ static void given_up(void **state)
 	up(&r, 0, 1);
 	send(&r, 1, 3, 50);
 	heard(&r, ACK, 0, 1, 1 + WINDOW);
-	assert_int_equal(reassemble_due(&r.t->k, UINT64_C(1) << 60), 0);
+	assert_int_equal(reassemble_due(r.t->k.umad, UINT64_C(1) << 60), 0);
 	heard(&r, ABORT, 118, 0, 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		mad_put32(segment(&r, METHOD_SET, 1, 3, 50), AT_TID + 4, i);
@@ -205,7 +205,7 @@ static void given_up(void **state)
 		assert_int_equal(get(&r, 0, 320), 320);
 	nothing_for(&r, 0);
 	assert_int_equal(r.t->k.umad->nassemblies, 64);
-	(void)reassemble_due(&r.t->k, UINT64_C(1) << 60);
+	(void)reassemble_due(r.t->k.umad, UINT64_C(1) << 60);
 	assert_int_equal(r.t->k.umad->nassemblies, 0);
 	assert_int_equal(r.t->k.umad->assembly_bytes, 0);
 	nothing_for(&r, 1);

@@ -45,7 +45,7 @@ static void response_with_limit(void **state)
 	for (int i = 0; i < 3; i++) {
 		nothing_for(&r, 1);
 		r.f[1]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 		nothing_for(&r, 0);
 	}
 	assert_int_equal(get(&r, 1, 320), 64 + 24);
@@ -82,7 +82,7 @@ static void response_to_itself(void **state)
 	}
 	/* The response is first, and then the new request with the number of the old one. */
 	r.f[1]->sent->due = r.f[1]->sent->next->due = 1;
-	umad_timer_ready(&r.t->k, 0);
+	umad_timer_ready(r.t->k.umad);
 	assert_int_equal(get(&r, 1, 320), 320);
 	assert_int_equal(r.in[64 + 3], METHOD_GET | 0x80);
 	nothing_for(&r, 1);
@@ -139,12 +139,12 @@ static void table_of_server(void **state)
 				assert_int_equal(get(&r, 0, 320), -EAGAIN);
 				assert_true(r.f[1]->sent->due <= sh_now() + 2000000000);
 				r.f[1]->sent->due = 1;
-				umad_timer_ready(&r.t->k, 0);
+				umad_timer_ready(r.t->k.umad);
 			}
 			assert_int_equal(get(&r, 1, 320), 64 + 24);
 			assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
 			nothing_for(&r, 0);
-			(void)segments_due(&r.t->k, UINT64_C(1) << 60);
+			(void)segments_due(r.t->k.umad, UINT64_C(1) << 60);
 			assert_null(r.t->k.umad->segments);
 			/* Once more, and the client acknowledges it. */
 			m = request(&r, client, TO_SERVER, VENDOR, 1, METHOD_GET, 0x20);

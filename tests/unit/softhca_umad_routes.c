@@ -224,7 +224,7 @@ static void wrong_queue_pair(void **state)
 		for (int again = 0; cases[i].lost && again < 3; again++) {
 			assert_int_equal(get(&r, 0, 320), -EAGAIN);
 			r.f[0]->sent->due = 1;
-			umad_timer_ready(&r.t->k, 0);
+			umad_timer_ready(r.t->k.umad);
 		}
 		assert_int_equal(get(&r, 0, 320), cases[i].lost ? 64 + 24 : 320);
 		assert_int_equal(h->status, cases[i].lost ? ETIMEDOUT : 0);
@@ -275,7 +275,7 @@ static void partitions(void **state)
 				assert_int_equal(to->traffic[0].rcv_constraint, 1 + builtin);
 				assert_int_equal(to->counters.drops_pkey, 1 + builtin);
 				r.f[0]->sent->due = 1;
-				umad_timer_ready(&r.t->k, 0);
+				umad_timer_ready(r.t->k.umad);
 				assert_int_equal(get(&r, 0, 320), 64 + 24);
 				assert_int_equal(h->status, ETIMEDOUT);
 				continue;

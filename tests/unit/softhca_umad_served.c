@@ -111,12 +111,12 @@ static void served_by_nobody(void **state)
 		/* Kernels do not wait longer for an acknowledgement, whatever the limit for the answer. */
 		assert_true(r.f[0]->sent->due <= sh_now() + 2000000000);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 	}
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
 	nothing_for(&r, 1);
-	(void)segments_due(&r.t->k, UINT64_C(1) << 60);
+	(void)segments_due(r.t->k.umad, UINT64_C(1) << 60);
 	assert_null(r.t->k.umad->segments);
 	/* Once it has all, it is asked no more, and has the client's time for the answer. */
 	set(&r, 60000, 2);
@@ -127,7 +127,7 @@ static void served_by_nobody(void **state)
 	server_says(&r, ACK, ACTIVE, 3, 3);
 	assert_true(r.f[0]->sent->due > sh_now() + 50 * UINT64_C(1000000000));
 	r.f[0]->sent->due = 1;
-	umad_timer_ready(&r.t->k, 0);
+	umad_timer_ready(r.t->k.umad);
 	nothing_for(&r, 1);
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	/* It wants no more: nobody is told what becomes of the request. */
@@ -172,7 +172,7 @@ static void without_limit(void **state)
 		assert_int_equal(umad_write(r.f[0], again, sizeof(again)), -EINVAL);
 		assert_in_range(r.f[0]->sent->due, 1, sh_now() + 2000000000);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 	}
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
@@ -209,7 +209,7 @@ static void unheard(void **state)
 		assert_non_null(r.f[0]->sent);
 		assert_in_range(r.f[0]->sent->due, 1, sh_now() + 2000000000);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 		assert_int_equal(get(&r, 0, 320), 64 + 24);
 		assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
 		assert_null(r.f[0]->sent);
@@ -285,7 +285,7 @@ static void due_after_one(struct rig *r)
 	server_says(r, ACK, ACTIVE, 1, 2);
 	segment_of_set(r, 2);
 	r->f[0]->sent->due = 1;
-	umad_timer_ready(&r->t->k, 0);
+	umad_timer_ready(r->t->k.umad);
 }
 
 /*
@@ -364,7 +364,7 @@ static void no_progress(void **state)
 	for (int i = 0; i < 2; i++) {
 		server_says(&r, ACK, ACTIVE, 2, 3);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 	}
 	segment_of_set(&r, 3);
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
