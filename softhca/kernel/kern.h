@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The daemon's own state: where it keeps what it knows of processes, of open device files and of the
- * objects behind their handles. Only softhca/kernel includes this file. One thread runs all of it, so nothing here
- * has a lock; device memory is touched through softhca/device. Functions return 0 or -errno and change
- * nothing when they fail, unless they say otherwise.
+ * The daemon's own state: where it keeps what it knows of processes, of open device files and of
+ * the objects behind their handles. Only softhca/kernel includes this file; of rdmacm and umad
+ * room.c and requests.c alone. One thread runs all of it, so nothing here has a lock; device memory
+ * is touched through softhca/device. Functions return 0 or -errno and change nothing when they
+ * fail, unless they say otherwise.
  */
 #ifndef SOFTHCA_KERNEL_KERN_H
 #define SOFTHCA_KERNEL_KERN_H
