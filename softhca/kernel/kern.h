@@ -37,8 +37,8 @@ struct kernel {
 	const struct user_ops *user;
 	void *user_arg;
 	/*
-	 * What the client has handed over for the request that is being served, and the number of what
-	 * it is to hand over: -1: none.
+	 * What the client has handed over for the request that is being served, and the number of
+	 * what it is to hand over: -1: none.
 	 */
 	struct given given;
 	int wanted;
@@ -46,8 +46,8 @@ struct kernel {
 	/* What is set aside: until threads have left; until locks are free. */
 	struct aside *graced, *locked;
 	/*
-	 * Threads that have been in device code since before these moments are not waited for any more:
-	 * before stale, while they are stopped; before stuck, in any case.
+	 * Threads that have been in device code since before these moments are not waited for any
+	 * more: before stale, while they are stopped; before stuck, in any case.
 	 */
 	uint64_t stale, stuck;
 	/* When a thread was last given up, as a moment and by the clock. 0: never. */

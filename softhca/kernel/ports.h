@@ -39,7 +39,10 @@ void hcas_retry(struct kernel *k); /* silences failed HCAs that are still loud *
 /* False: a client is in the way, try again. Never false if late. */
 bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);
 #define PORT_PKEYS 32 /* of a block */
-/* Sets a block of P_Keys: the port has one event, if any changes. -EIO, -EBUSY: nothing has changed. */
+/*
+ * Sets a block of P_Keys: the port has one event, if any changes. -EIO, -EBUSY: nothing has
+ * changed.
+ */
 int port_pkeys(struct kernel *k, uint32_t hca, uint32_t port, uint32_t first,
 	       const uint16_t pkey[PORT_PKEYS]);
 /* The active MTU of each port, as verbs number them: the wire may carry less than the instance. */

@@ -13,7 +13,10 @@
 struct user { /* an address space, not only a process number */
 	pid_t pid;
 	uint64_t witness;
-	/* Its memory (sh_witness_open()), for when the process may not be looked at any more; 0: none */
+	/*
+	 * Its memory (sh_witness_open()), for when the process may not be looked at any more; 0:
+	 * none
+	 */
 	int mem;
 };
 struct user_ops {
@@ -35,8 +38,8 @@ struct user_ops {
 extern const struct user_ops user_real;
 
 /*
- * A descriptor that a client has handed over for a request, under its number there. fd -EBADF: it has none of that
- * number; -ENOMEM: there was no room for it.
+ * A descriptor that a client has handed over for a request, under its number there. fd -EBADF: it
+ * has none of that number; -ENOMEM: there was no room for it.
  */
 struct given {
 	bool asked;

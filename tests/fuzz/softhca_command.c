@@ -6,10 +6,12 @@
  * nothing may be left.
  *
  *	BYTE	OF A RECORD
- *	0	bit 0 face, bit 1 (with bit 7 of the next) which of two device files, the rest: which lie, if any
+ *	0	bit 0 face, bit 1 (with bit 7 of the next) which of two device files, the rest:
+ *		which lie, if any
  *	1	command number; from 224 on, a command of rdma_cm: that less 224
  *	2	bytes of payload that follow, modulo 160
- *	3..	payload: what comes behind the header. In an honest record handles are few, sizes small, addresses good
+ *	3..	payload: what comes behind the header. In an honest record handles are few, sizes
+ *		small, addresses good
  */
 #include <fcntl.h>
 #include <stdint.h>

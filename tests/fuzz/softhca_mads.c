@@ -4,12 +4,13 @@
  * reach. After each input the files are closed, and nothing may be left.
  *
  *	BYTE	OF A RECORD
- *	0	bit 0 which file, bits 1 to 2 what: write, write of much, read or (agent odd) to QP 1,
- *		register; the rest: agent
+ *	0	bit 0 which file, bits 1 to 2 what: write, write of much, read or (agent odd) to
+ *		QP 1, register; the rest: agent
  *	1	bytes of payload that follow
- *	2..	payload. Of a write: LID, class, method, attribute, then the MAD from its hops on, or its
- *		RMPP header; of a register: its structure. Much is 16 times the LID in octets, or, where
- *		the hop pointer is odd, 36 to 64, by the hop count: about the length of headers
+ *	2..	payload. Of a write: LID, class, method, attribute, then the MAD from its hops on,
+ *		or its RMPP header; of a register: its structure. Much is 16 times the LID in
+ *		octets, or, where the hop pointer is odd, 36 to 64, by the hop count: about the
+ *		length of headers
  */
 #include <endian.h>
 #include <fcntl.h>

@@ -210,7 +210,10 @@ static void migration(void **state)
 	end(&r);
 }
 
-/* Unread events move in their order, behind those that are there, and a listener's requests go with it. */
+/*
+ * Unread events move in their order, behind those that are there, and a listener's requests go with
+ * it.
+ */
 static void unread_events(void **state)
 {
 	static const enum cm_event_type order[] = {CM_EV_ADDR_RESOLVED, CM_EV_CONNECT_REQUEST,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: connections by address in their thousands, on devices that fail, with messages that are lost; and the end of the
- * files that they are made through: whoever else looks into such a file, and whatever the daemon misses, an open one lives and
- * a closed one goes.
+ * Description: connections by address in their thousands, on devices that fail, with messages that
+ * are lost; and the end of the files that they are made through: whoever else looks into such a
+ * file, and whatever the daemon misses, an open one lives and a closed one goes.
  */
 #include <endian.h>
 #include <errno.h>
@@ -201,7 +201,9 @@ static void drain(int side, int type, uint32_t n)
 	assert_int_equal(event(side), -1);
 }
 
-/* All at once: each step of all of them before the next step, with a backlog that is far too small. */
+/*
+ * All at once: each step of all of them before the next step, with a backlog that is far too small.
+ */
 static void at_once(void **state)
 {
 	static uint32_t id[MANY];

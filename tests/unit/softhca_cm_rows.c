@@ -327,7 +327,9 @@ static void paths_of_the_program(void **state)
 	given_path(SH_FACE_OFED);
 }
 
-/* More of them than a page has: the first one for both directions counts, but all are to be there. */
+/*
+ * More of them than a page has: the first one for both directions counts, but all are to be there.
+ */
 static void many_paths(void **state)
 {
 	struct cm_path_data path[60];
@@ -366,7 +368,9 @@ static void many_paths(void **state)
 	end(&r);
 }
 
-/* As long as a QP waits for an acknowledgement: 0 is for ever, and not the same as no word of it. */
+/*
+ * As long as a QP waits for an acknowledgement: 0 is for ever, and not the same as no word of it.
+ */
 static void acknowledgements(void **state)
 {
 	static const uint8_t times[] = {0, 1, 31};
@@ -408,7 +412,9 @@ static void acknowledgements(void **state)
 	end(&r);
 }
 
-/* How much of an event fits: kernels of OFED's time want room for all of theirs, and write no more. */
+/*
+ * How much of an event fits: kernels of OFED's time want room for all of theirs, and write no more.
+ */
 static void room_for_an_event(void **state)
 {
 	static const struct {
@@ -504,7 +510,9 @@ static void largest_backlog(void **state)
 	end(&r);
 }
 
-/* A listener at one address refuses at another one of its device; at other devices there is none. */
+/*
+ * A listener at one address refuses at another one of its device; at other devices there is none.
+ */
 static void listener_elsewhere(void **state)
 {
 	struct rig r;
@@ -533,7 +541,10 @@ static uint32_t create_for(struct rig *r, int host, uint8_t qp_type)
 	return resp.value;
 }
 
-/* Asks the listener of host 0 by an id of this type. Returns the event that somebody gets, on *host. */
+/*
+ * Asks the listener of host 0 by an id of this type. Returns the event that somebody gets, on
+ * *host.
+ */
 static int ask_by(struct rig *r, uint8_t qp_type, int *host)
 {
 	uint32_t id = create_for(r, 1, qp_type);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: connections by address to peers elsewhere on a wire of IPv6, by IP address and by GID, and by GID on one of IPv4, as
- * the daemon has them. Bytes are held against offsets of InfiniBand's chapter 12, as numbers here. softhca_cm_wire.c has what does not
- * depend on the kind of address.
+ * Description: connections by address to peers elsewhere on a wire of IPv6, by IP address and by
+ * GID, and by GID on one of IPv4, as the daemon has them. Bytes are held against offsets of
+ * InfiniBand's chapter 12, as numbers here. softhca_cm_wire.c has what does not depend on the kind
+ * of address.
  */
 #include <endian.h>
 #include <errno.h>
@@ -262,7 +263,10 @@ static void requests_come(void **state)
 			}
 }
 
-/* A program with addresses of AF_IB gets all of the peer's data, even if it begins as the header of IP addresses does. */
+/*
+ * A program with addresses of AF_IB gets all of the peer's data, even if it begins as the header of
+ * IP addresses does.
+ */
 static void data_is_no_header(void **state)
 {
 	static const uint8_t any[16], *const own[] = {own6, own4}, *const far[] = {far6, far4};
@@ -307,7 +311,9 @@ static void data_is_no_header(void **state)
 	}
 }
 
-/* Others' addresses are not to bind to, and those of the other version mean nothing on this wire. */
+/*
+ * Others' addresses are not to bind to, and those of the other version mean nothing on this wire.
+ */
 static void foreign(void **state)
 {
 	static const uint8_t any[16];

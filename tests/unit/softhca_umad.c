@@ -398,8 +398,8 @@ static void sets(void **state)
 }
 
 /*
- * A block of P_Keys is one event of the port, however many of them change, as on the card; none if they
- * stay. Which of them were set can be read.
+ * A block of P_Keys is one event of the port, however many of them change, as on the card; none if
+ * they stay. Which of them were set can be read.
  */
 static void pkey_blocks(void **state)
 {

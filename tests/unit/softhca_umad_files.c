@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: the daemon frees a umad file when its last user has closed it, and never before: not
- * when another process has looked into the FIFO, and also when inotify has not reported the close. A
- * process that opens many leaves descriptors for others.
+ * when another process has looked into the FIFO, and also when inotify has not reported the close.
+ * A process that opens many leaves descriptors for others.
  */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -22,7 +22,10 @@
 #define QUEUED 16384	 /* events that inotify keeps, by default */
 #define MOST   (1 << 20) /* where it keeps more, the queue is not filled here */
 
-/* 0: none; 1: the next openat() for both ends of a FIFO finds no file left in the system, and so on. */
+/*
+ * 0: none; 1: the next openat() for both ends of a FIFO finds no file left in the system, and so
+ * on.
+ */
 static int starve;
 
 int __real_openat(int dirfd, const char *path, int flags, ...);
@@ -208,8 +211,9 @@ static void old_doubt(void **state)
 }
 
 /*
- * To ask for readers the daemon closes its own end for a moment, and may find no file left to open it
- * again. The next look does that. Until then it has neither forgotten how to take bytes out nor who reads.
+ * To ask for readers the daemon closes its own end for a moment, and may find no file left to open
+ * it again. The next look does that. Until then it has neither forgotten how to take bytes out nor
+ * who reads.
  */
 static void no_file_left(void **state)
 {
@@ -241,8 +245,8 @@ static void no_file_left(void **state)
 }
 
 /*
- * An issm file that cannot be opened is no subnet manager: what programs have subscribed to stays, no
- * port says that it has one, and the next open succeeds.
+ * An issm file that cannot be opened is no subnet manager: what programs have subscribed to stays,
+ * no port says that it has one, and the next open succeeds.
  */
 static void manager_without_file(void **state)
 {
@@ -335,7 +339,9 @@ static void card_failed(void **state)
 
 enum { LIMIT = 200, SHARE = LIMIT / 4 };
 
-/* A program that opens files without end leaves descriptors of the daemon for others, of all kinds. */
+/*
+ * A program that opens files without end leaves descriptors of the daemon for others, of all kinds.
+ */
 static void share(void **state)
 {
 	struct kproc greedy = {.host = 3, .pid = 1000000}, other = {.host = 3, .pid = 1000001};

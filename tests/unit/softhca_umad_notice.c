@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what ports and the switch tell the subnet manager by Trap, until it answers; what the
- * subnet administrator tells subscribers by Report; and who gets what is sent to a group.
+ * Description: what ports and the switch tell the subnet manager by Trap, until it answers; what
+ * the subnet administrator tells subscribers by Report; and who gets what is sent to a group.
  */
 #include "softhca/device/memory/tables.h"
 #include "softhca/kernel/ports.h"
@@ -128,8 +128,8 @@ static void set_port(struct rig *r, uint32_t host, uint32_t number, uint32_t wha
 }
 
 /*
- * A manager on host 1. It cannot tell a port that is down who it is, and hears of links all the same.
- * When it ends, the built-in one is where it was, though its port has another LID now.
+ * A manager on host 1. It cannot tell a port that is down who it is, and hears of links all the
+ * same. When it ends, the built-in one is where it was, though its port has another LID now.
  */
 static void another_manager(void **state)
 {
@@ -316,8 +316,8 @@ static void reports(void **state)
 }
 
 /*
- * A subscriber waits at the LID that it had: with another one it has no subscription, and the reports that
- * nobody has answered end. It can subscribe anew, and hears of what happens there.
+ * A subscriber waits at the LID that it had: with another one it has no subscription, and the
+ * reports that nobody has answered end. It can subscribe anew, and hears of what happens there.
  */
 static void moved_subscriber(void **state)
 {
@@ -353,8 +353,9 @@ static void moved_subscriber(void **state)
 }
 
 /*
- * `softhca port ... sm` has moved the built-in manager to LID 3, while a port was down that so knows the
- * earlier one yet. What the manager says of itself, and its Reports, name its present port.
+ * `softhca port ... sm` has moved the built-in manager to LID 3, while a port was down that so
+ * knows the earlier one yet. What the manager says of itself, and its Reports, name its present
+ * port.
  */
 static void moved_manager(void **state)
 {

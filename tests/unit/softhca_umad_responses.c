@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: responses are kept as requests are, by RMPP until they are acknowledged and else by their
- * time limit, although nothing answers them.
+ * Description: responses are kept as requests are, by RMPP until they are acknowledged and else by
+ * their time limit, although nothing answers them.
  */
 #include "softhca/host/process.h"
 #include "softhca/kernel/umad/segments.h"
@@ -10,9 +10,9 @@
 enum { ACTIVE = 1, ACK = 2 };
 
 /*
- * A response that has a time limit is sent again as often as its sender said, since nothing answers it,
- * and then the sender reads its header with the error. While it waits, it cannot be sent once more to
- * the same place.
+ * A response that has a time limit is sent again as often as its sender said, since nothing answers
+ * it, and then the sender reads its header with the error. While it waits, it cannot be sent once
+ * more to the same place.
  */
 static void response_with_limit(void **state)
 {
@@ -56,7 +56,9 @@ static void response_with_limit(void **state)
 	end(&r);
 }
 
-/* A file asks itself: a response that is sent again may end a request that is sent again as well. */
+/*
+ * A file asks itself: a response that is sent again may end a request that is sent again as well.
+ */
 static void response_to_itself(void **state)
 {
 	uint32_t asks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: an agent that was registered without RMPP gets a table in segments, which it acknowledges
- * itself; together they are what an agent with RMPP gets as one message.
+ * Description: an agent that was registered without RMPP gets a table in segments, which it
+ * acknowledges itself; together they are what an agent with RMPP gets as one message.
  */
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/transport/fault.h"
@@ -129,8 +129,8 @@ static void acknowledged(void **state)
 }
 
 /*
- * What makes no sense about segments ends the table, and whoever said it reads ABORT with the reason. To
- * ABORT itself nothing is said.
+ * What makes no sense about segments ends the table, and whoever said it reads ABORT with the
+ * reason. To ABORT itself nothing is said.
  */
 static void senseless(void **state)
 {

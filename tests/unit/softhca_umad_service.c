@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: services of the subnet administrator: who registers, finds, changes and deletes them,
- * their keys, partitions and leases, and how many there may be.
+ * Description: services of the subnet administrator: who registers, finds, changes and deletes
+ * them, their keys, partitions and leases, and how many there may be.
  */
 #include "softhca/host/process.h"
 #include "softhca/kernel/umad/sa_service.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What addresses mean. Those of the wire's network, as IP addresses or GIDs, name ports on it. Other IP
- * addresses of the blocks in softhca/host/address.h name host, HCA and port; the machine's own name the
- * first active port of the host that asks; GIDs name themselves.
+ * What addresses mean. Those of the wire's network, as IP addresses or GIDs, name ports on it.
+ * Other IP addresses of the blocks in softhca/host/address.h name host, HCA and port; the machine's
+ * own name the first active port of the host that asks; GIDs name themselves.
  */
 #include <endian.h>
 #include <errno.h>

@@ -12,8 +12,10 @@
 
 struct rdmacm;
 
-/* Is it wildcard or loopback? These name no port. Addresses of hosts
- * and of the wire are not among them. */
+/*
+ * Is it wildcard or loopback? These name no port. Addresses of hosts and of the wire are not among
+ * them.
+ */
 bool cm_addr_any(const struct rdmacm *cm, const union cm_sockaddr *a);
 bool cm_addr_zero(const union cm_sockaddr *a);				   /* wildcard */
 bool cm_addr_group(const union cm_sockaddr *a);				   /* multicast */
@@ -44,7 +46,10 @@ int cm_addr_find(struct rdmacm *cm, uint32_t host, const union cm_sockaddr *a, u
 uint16_t cm_addr_far(const struct rdmacm *cm, const union cm_sockaddr *a);
 /* AF_INET or AF_INET6. */
 uint16_t cm_wire_family(const struct rdmacm *cm);
-/* The address that a port has on the wire, whose LID is of another instance; else of this. family: the wire's, or AF_IB. */
+/*
+ * The address that a port has on the wire, whose LID is of another instance; else of this. family:
+ * the wire's, or AF_IB.
+ */
 void cm_addr_of_far(const struct rdmacm *cm, uint16_t family, uint16_t lid, union cm_sockaddr *a);
 void cm_addr_on_wire(const struct rdmacm *cm, uint16_t family, uint32_t hca, uint32_t port,
 		     union cm_sockaddr *a);

@@ -151,7 +151,10 @@ static int set_ack_timeout(struct cm_call *c, struct cm_id *id, const struct cm_
 	return 0;
 }
 
-/* The first path that is for both directions counts. As a kernel copies all of them, each is to be there. */
+/*
+ * The first path that is for both directions counts. As a kernel copies all of them, each is to be
+ * there.
+ */
 static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
 {
 	struct cm_path_data path[PATHS_AT_ONCE], found = {0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * One write() on rdma_cm: the header, the table of commands, the response. The daemon trusts nothing of it. The checks are
- * those of the kernel, in its order:
+ * One write() on rdma_cm: the header, the table of commands, the response. The daemon trusts
+ * nothing of it. The checks are those of the kernel, in its order:
  *
  *	shorter than its header, unknown number, body longer than what was written	EINVAL
  *	GET_OPTION									ENOSYS

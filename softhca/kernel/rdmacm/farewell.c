@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See farewell.h. All of them wait equally long, so the table has them in the order in which they are due. */
+/*
+ * See farewell.h. All of them wait equally long, so the table has them in the order in which they
+ * are due.
+ */
 #include <stdlib.h>
 
 #include "softhca/host/process.h"

@@ -61,8 +61,10 @@ struct cm_id {
 	bool known;   /* the program knows it: false until a request is accepted */
 	bool hidden;  /* of a request that the program has not read */
 	bool removed; /* its device has failed: only DESTROY_ID takes it */
-	uint16_t ps,
-		service; /* service: the port space of its ports and services, which of an AF_IB id its address says */
+	/*
+	 * service: the port space of its ports and services, which of an AF_IB id its address says.
+	 */
+	uint16_t ps, service;
 	uint8_t qp_type;
 	struct cm_channel *channel;
 	struct cm_id *prev, *next; /* of the channel */

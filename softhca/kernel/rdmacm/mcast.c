@@ -18,7 +18,10 @@
 
 #define SCOPE 2 /* of the broadcast group */
 
-/* Has the instance a wire of IPv6? Groups of IPv6 have the same name there for all, RoCE's ports too. */
+/*
+ * Has the instance a wire of IPv6? Groups of IPv6 have the same name there for all, RoCE's ports
+ * too.
+ */
 static bool wire_has_ip6(const struct rdmacm *cm)
 {
 	const struct sh_wire_config *wire = &cm->cfg->wire;
@@ -27,8 +30,8 @@ static bool wire_has_ip6(const struct rdmacm *cm)
 }
 
 /*
- * As IPoIB maps addresses to groups; UDP has groups of its own. On a wire those of IPv4 are again the addresses that
- * they were made of (softhca/wire/address.h); those of IPv6 could not be.
+ * As IPoIB maps addresses to groups; UDP has groups of its own. On a wire those of IPv4 are again
+ * the addresses that they were made of (softhca/wire/address.h); those of IPv6 could not be.
  */
 static void mgid_of(struct cm_id *id, const union cm_sockaddr *a, uint8_t mgid[16])
 {

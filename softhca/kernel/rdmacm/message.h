@@ -40,9 +40,8 @@ enum { CM_ABOUT_REQ, CM_ABOUT_REP, CM_ABOUT_OTHER };
 struct cm_message {
 	struct cm_message *prev, *next;
 	enum cm_kind kind;
-	uint64_t from, to; /* comm; to 0: by address */
-	uint16_t
-		far; /* the LID of the other end, elsewhere on the wire; 0: it is in this instance */
+	uint64_t from, to;  /* comm; to 0: by address */
+	uint16_t far;	    /* the other end's LID, elsewhere on the wire; 0: in this instance */
 	uint32_t hca, port; /* where it is sent */
 	uint8_t sgid[16], dgid[16];
 	union cm_sockaddr src, dst; /* of requests */

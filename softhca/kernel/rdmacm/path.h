@@ -24,7 +24,10 @@ void cm_path_record(const struct cm_path *p, struct cm_path_record *out);
 void cm_path_take(struct cm_path *p, const struct cm_path_record *in);
 /* In the partition of that key, if its own port is a member: else as it is. 0 names none. */
 void cm_path_partition(struct cm_id *id, uint16_t pkey);
-/* The place of a key with that partition in the table of the port, if possible of a full member; -ENOENT: there is none. */
+/*
+ * The place of a key with that partition in the table of the port, if possible of a full member;
+ * -ENOENT: there is none.
+ */
 int cm_path_pkey_index(const struct sh_dev *dev, uint32_t hca, uint32_t port, uint16_t pkey);
 /* Whether both ports are members of a partition, and not both of them limited ones. */
 bool cm_path_shared(const struct sh_dev *dev, uint32_t hca, uint32_t port, uint16_t pkey,

@@ -52,7 +52,10 @@ static void put_gid(union cm_sockaddr *a, const uint8_t gid[16], uint16_t pkey)
 	memcpy(a->ib.gid, gid, 16);
 }
 
-/* As one of AF_IB has it: with all of the data, and with no service of the sender, which no request tells. */
+/*
+ * As one of AF_IB has it: with all of the data, and with no service of the sender, which no request
+ * tells.
+ */
 static void as_ib(const struct cm_message *m, struct cm_message *out)
 {
 	*out = *m;
@@ -193,7 +196,10 @@ static struct cm_id *make(struct rdmacm *cm, struct cm_id *l, const struct cm_me
 	return id;
 }
 
-/* The request has arrived. Its sender waits as long as the listener's program takes; no message says so within an instance. */
+/*
+ * The request has arrived. Its sender waits as long as the listener's program takes; no message
+ * says so within an instance.
+ */
 static void sender_waits(struct rdmacm *cm, struct cm_id *sender)
 {
 	if (sender && sender->x == CM_X_REQ_SENT)

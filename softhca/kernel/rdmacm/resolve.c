@@ -126,8 +126,9 @@ static void resolve_group(struct cm_id *id)
 }
 
 /*
- * The own end for a GID: the port that has it, or else the first active one in whose subnet it is. The port has to be in the partition
- * that the address names, and an entry of its table without a key counts for the key 0. -ENODEV: there is none.
+ * The own end for a GID: the port that has it, or else the first active one in whose subnet it is.
+ * The port has to be in the partition that the address names, and an entry of its table without a
+ * key counts for the key 0. -ENODEV: there is none.
  */
 static int choose_port(struct cm_id *id)
 {

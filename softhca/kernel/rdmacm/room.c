@@ -44,8 +44,8 @@ static int init(struct kernel *k)
 	cm->response_ns = k->cfg.cm_timeout_ns ? k->cfg.cm_timeout_ns : SH_CM_TIMEOUT_NS;
 	cm->hosts = calloc(cm->cfg->hosts, sizeof(*cm->hosts));
 	/*
-	 * Peers elsewhere on the wire may still know ids of an earlier instance, and messages of those may
-	 * be on their way.
+	 * Peers elsewhere on the wire may still know ids of an earlier instance, and messages of
+	 * those may be on their way.
 	 */
 	if (cm->cfg->wire.n && getrandom(&first, sizeof(first), GRND_NONBLOCK) == sizeof(first))
 		cm->next_comm = first;

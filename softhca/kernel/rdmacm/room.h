@@ -16,7 +16,10 @@ struct server;
 
 extern const struct room rdmacm_room;
 
-/* What the room keeps, once it has been made: for the subnet administrator, which asks it for groups and paths. */
+/*
+ * What the room keeps, once it has been made: for the subnet administrator, which asks it for
+ * groups and paths.
+ */
 struct rdmacm *cm_of(struct kernel *k);
 
 /* requests.c */

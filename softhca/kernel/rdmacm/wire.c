@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See wire.h. An id has 64 bits of a number, of which the lower half goes over the wire. The number of
- * an id elsewhere is that half with the LID of its port, and with a bit that no number of this instance
- * has.
+ * See wire.h. An id has 64 bits of a number, of which the lower half goes over the wire. The number
+ * of an id elsewhere is that half with the LID of its port, and with a bit that no number of this
+ * instance has.
  */
 #include <string.h>
 
@@ -44,7 +44,9 @@ static uint64_t elsewhere(uint16_t lid, uint64_t number)
 	return number ? ELSEWHERE | (uint64_t)lid << 32 | number : 0;
 }
 
-/* The last id that got a number with this lower half; if there was none, a number that no id has. */
+/*
+ * The last id that got a number with this lower half; if there was none, a number that no id has.
+ */
 static uint64_t own_number(const struct rdmacm *cm, uint64_t half)
 {
 	uint64_t last = cm->next_comm, number = (last & ~(uint64_t)UINT32_MAX) | half;
@@ -88,7 +90,10 @@ void cm_wire_leave(struct rdmacm *cm, const struct cm_message *m)
 	copy = *m;
 	if (copy.kind == CM_M_MRA)
 		copy.patience = s.timeout + PATIENCE < 31 ? s.timeout + PATIENCE : 31;
-	/* A program that has bound itself to an address of the instance alone has another one on the wire. */
+	/*
+	 * A program that has bound itself to an address of the instance alone has another one on
+	 * the wire.
+	 */
 	if (copy.src.family == cm_wire_family(cm)) {
 		uint16_t port = cm_addr_port(&m->src);
 
@@ -201,7 +206,9 @@ static void check_source(const struct rdmacm *cm, struct cm_message *m)
 	}
 }
 
-/* Does the header of IP addresses name the port that the request has come to? Else it is no header. */
+/*
+ * Does the header of IP addresses name the port that the request has come to? Else it is no header.
+ */
 static bool names_port(const struct rdmacm *cm, const struct cm_message *m)
 {
 	union cm_sockaddr own;
@@ -211,9 +218,9 @@ static bool names_port(const struct rdmacm *cm, const struct cm_message *m)
 }
 
 /*
- * Data that a program with addresses of AF_IB has written may begin as the header of IP addresses does, and
- * nothing in the request tells them apart. Kernels go by the listener: one of AF_IB gets all of the data.
- * Others get what follows the header, if there is one.
+ * Data that a program with addresses of AF_IB has written may begin as the header of IP addresses
+ * does, and nothing in the request tells them apart. Kernels go by the listener: one of AF_IB gets
+ * all of the data. Others get what follows the header, if there is one.
  */
 static void choose_data(struct rdmacm *cm, const uint8_t *mad, struct cm_message *m)
 {

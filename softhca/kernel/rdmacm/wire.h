@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Messages to and from ids of other instances, or of other implementations, on the wire. Nothing that
- * comes from there is trusted: a message changes an id only if it is of the peer that the id has.
+ * Messages to and from ids of other instances, or of other implementations, on the wire. Nothing
+ * that comes from there is trusted: a message changes an id only if it is of the peer that the id
+ * has.
  */
 #ifndef SOFTHCA_KERNEL_RDMACM_WIRE_H
 #define SOFTHCA_KERNEL_RDMACM_WIRE_H

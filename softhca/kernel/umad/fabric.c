@@ -311,7 +311,10 @@ static bool in_segments(const struct umad_agent *a, const struct mad_way *w, con
 	return a->rmpp_version && mad_is_rmpp(mad) && !w->whole;
 }
 
-/* An agent has its response, with the LID of its sender in w->dlid. There are MAD_SIZE octets of mad at least. */
+/*
+ * An agent has its response, with the LID of its sender in w->dlid. There are MAD_SIZE octets of
+ * mad at least.
+ */
 static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, const uint8_t *mad,
 		     size_t len)
 {
@@ -469,7 +472,10 @@ static void asked(struct umad *u, const struct mad_way *w, const struct mad_node
 		status = perf_answer(u, n, mad);
 	came.dlid = fabric_lid_of(u, &from);
 	if (!n->is_switch && segments_word(mad)) {
-		/* Kernels keep it from agents that leave RMPP to them, as the built-in manager does. */
+		/*
+		 * Kernels keep it from agents that leave RMPP to them, as the built-in manager
+		 * does.
+		 */
 		f = umad_agent_for(u, n->hca, n->port, mad, &id);
 		if (f ? f->agent[id].rmpp_version : sa_is_at(u, n, mad))
 			segments_told(u, n, &came, mad);
@@ -506,8 +512,8 @@ static void asked(struct umad *u, const struct mad_way *w, const struct mad_node
 }
 
 /*
- * QP 0 has subnet management, and QP 1 the rest: a port drops what comes to the wrong one. A directed
- * request of no hops never leaves its port, and no QP is looked at.
+ * QP 0 has subnet management, and QP 1 the rest: a port drops what comes to the wrong one. A
+ * directed request of no hops never leaves its port, and no QP is looked at.
  */
 static bool wrong_qp(const struct mad_way *w, const uint8_t *mad)
 {

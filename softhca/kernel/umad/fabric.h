@@ -45,8 +45,9 @@ uint16_t fabric_lid_of(const struct umad *u, const struct mad_node *n);
 uint8_t fabric_forward(struct umad *u, uint32_t lid);
 
 /*
- * The P_Key of what a node sends to answer what has come by that way: the one in its own table, which may
- * be a full member's where the asker is a limited one. The switch is a full member of all partitions.
+ * The P_Key of what a node sends to answer what has come by that way: the one in its own table,
+ * which may be a full member's where the asker is a limited one. The switch is a full member of all
+ * partitions.
  */
 uint16_t fabric_pkey(struct umad *u, const struct mad_node *n, const struct mad_way *came);
 

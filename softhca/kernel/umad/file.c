@@ -44,7 +44,9 @@ int umad_open(struct umad *u, struct kproc *p, uint32_t minor, uint32_t flags,
 					       .flags = flags,
 					       .pid = p->pid},
 			fd);
-	/* Last: it makes the built-in manager give way, and nothing brings back what that forgets. */
+	/*
+	 * Last: it makes the built-in manager give way, and nothing brings back what that forgets.
+	 */
 	if (!err && f->issm) {
 		err = sm_open(u, f->hca, f->port);
 		if (err) {

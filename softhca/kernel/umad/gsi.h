@@ -8,7 +8,9 @@
 
 #include "fabric.h"
 
-/* Makes the FIFO that records come in, in the instance's directory, which is dir_fd. 0 or -errno. */
+/*
+ * Makes the FIFO that records come in, in the instance's directory, which is dir_fd. 0 or -errno.
+ */
 int gsi_open(struct umad *u, int dir_fd);
 void gsi_close(struct umad *u);
 void gsi_ready(struct umad *u); /* the FIFO has something */

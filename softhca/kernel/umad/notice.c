@@ -8,8 +8,8 @@
  *	OCTET	OF A NOTICE
  *	0	generic (bit 7), type; producer's type, of three octets; number
  *	6	LID of the issuer; toggle and count
- *	10	details. Of trap 64 to 67: 6 reserved, GID; 128: LID; 144: 2 reserved, LID, 1 reserved,
- *		what has changed, capability mask
+ *	10	details. Of trap 64 to 67: 6 reserved, GID; 128: LID; 144: 2 reserved, LID,
+ *		1 reserved, what has changed, capability mask
  *	64	GID of the issuer
  */
 #include <stdlib.h>

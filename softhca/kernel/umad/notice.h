@@ -20,7 +20,9 @@ enum notice_trap {
 	TRAP_LOCAL_CHANGE = 144,
 };
 
-/* A link has changed its state: the switch says so, and the built-in manager what follows from it. */
+/*
+ * A link has changed its state: the switch says so, and the built-in manager what follows from it.
+ */
 void notice_link(struct umad *u, uint32_t hca, uint32_t port);
 /* The capability mask of a port has changed. */
 void notice_mask(struct umad *u, uint32_t hca, uint32_t port);
@@ -28,8 +30,8 @@ void notice_mask(struct umad *u, uint32_t hca, uint32_t port);
 void notice_group(struct umad *u, const uint8_t mgid[16], bool there);
 
 /*
- * Sends a Report of the notice, whose first octets are those of a Trap, from a port to a subscriber,
- * again and again until it is answered. How often is bounded.
+ * Sends a Report of the notice, whose first octets are those of a Trap, from a port to a
+ * subscriber, again and again until it is answered. How often is bounded.
  */
 void notice_report(struct umad *u, const struct mad_way *way, const uint8_t notice[NOTICE_SIZE]);
 /* TrapRepress, or the answer to a Report: what it answers is not sent again. */

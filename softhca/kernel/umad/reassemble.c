@@ -9,9 +9,12 @@
  * first segment opens a window of WINDOW segments, and so does each that fills it. In between, only
  * a segment that comes again is acknowledged. A segment past the window is lost.
  *
- *	the last segment has come	the message is whole; for KEEP_NS what comes again is acknowledged
+ *	the last segment has come	the message is whole; for KEEP_NS what comes again is
+ *					acknowledged
  *	GIVE_UP_NS from the first one	ABORT, and what has come is forgotten
- *	a segment with a status, or with a number that does not suit its being the first	ABORT
+ *	a segment with a status, or	ABORT
+ *	with a number that does not
+ *	suit its being the first
  */
 #include <stdlib.h>
 #include <string.h>

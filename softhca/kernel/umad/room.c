@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * umad as a room of the daemon. What a program has registered and sent belongs to its open file: the
- * end of a process says nothing, the last close of its file does.
+ * umad as a room of the daemon. What a program has registered and sent belongs to its open file:
+ * the end of a process says nothing, the last close of its file does.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -93,7 +93,10 @@ static int make_one(struct kernel *k, uint32_t host, const char *what, uint32_t 
 	err = err ?: file_attribute(k->dir_fd, path, "%u\n", n % ports + 1);
 	snprintf(path, sizeof(path), "%s/dev", dir);
 	err = err ?: file_attribute(k->dir_fd, path, "231:%u\n", first + n);
-	/* The mode that stat() tells is the kernel's, 0600: an instance's files and programs have one owner. */
+	/*
+	 * The mode that stat() tells is the kernel's, 0600: an instance's files and programs have
+	 * one owner.
+	 */
 	snprintf(path, sizeof(path), "host%u/dev/infiniband/%s", host, name);
 	return err ?: file_write(k->dir_fd, path, "%s", "");
 }

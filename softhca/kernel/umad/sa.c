@@ -16,7 +16,7 @@
 #include "smp.h"
 
 #define RESPONSE_TIME 16
-#define CAP_SA	      0x2200 /* groups can be joined; PortInfo can be asked for by bits of its mask */
+#define CAP_SA	      0x2200 /* one can join groups, and ask for PortInfo by bits of its mask */
 #define SEGMENT	      200
 
 enum sa_attribute {

@@ -256,7 +256,10 @@ int sa_group_join(struct umad *u, uint8_t *mad)
 	g = cm_groups_find(u->cm, asked);
 	if (g && !agrees(u, g, mad))
 		return SA_STATUS(SA_INVALID);
-	/* Without a limit one program could fill the tables of the subnet and slow down every command. */
+	/*
+	 * Without a limit one program could fill the tables of the subnet and slow down every
+	 * command.
+	 */
 	if (!g && cm_groups_joined(u->cm, hca, port) >= PORT_GROUPS)
 		return SA_STATUS(SA_NO_RESOURCES);
 	if (!g && (status = make(mad, &like)))

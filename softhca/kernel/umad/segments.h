@@ -10,8 +10,8 @@
 #include "fabric.h"
 
 /*
- * A response of len octets has come to a port, for such an agent. False: it is lost, because too many
- * wait or the agent's file has no room for the first segment.
+ * A response of len octets has come to a port, for such an agent. False: it is lost, because too
+ * many wait or the agent's file has no room for the first segment.
  */
 bool segments_begin(struct umad *u, const struct mad_way *w, const uint8_t *mad, size_t len);
 /* The same response has come again. False: none of its segments wait. */

@@ -14,8 +14,9 @@
 #define MFT_POSITIONS  16
 
 /*
- * What Sets have stored and the agents tell again. The built-in manager's tables are not in it: they
- * are made when they are asked for, until a Set writes into such a table. Messages depend on none of it.
+ * What Sets have stored and the agents tell again. The built-in manager's tables are not in it:
+ * they are made when they are asked for, until a Set writes into such a table. Messages depend on
+ * none of it.
  */
 struct umad_written {
 	uint8_t port[256][PORT_INFO_SIZE]; /* of CAs, as the switch's ports count: number - 1 */

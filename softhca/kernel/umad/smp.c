@@ -194,7 +194,10 @@ uint32_t smp_switch_sm_lid(struct umad *u)
 	return mad16(data, PI_SM_LID);
 }
 
-/* What a manager writes into a port of the switch: the first P_Keys of the port that it is cabled to. */
+/*
+ * What a manager writes into a port of the switch: the first P_Keys of the port that it is cabled
+ * to.
+ */
 static void pkeys_beyond(struct umad *u, uint32_t number, uint8_t data[64])
 {
 	struct mad_node n = {0};

@@ -16,7 +16,10 @@
 #include "smp.h"
 #include "smp_set.h"
 
-/* PortInfo: what is stored, bit by bit. A field of zeroes in the link's own settings changes nothing. */
+/*
+ * PortInfo: what is stored, bit by bit. A field of zeroes in the link's own settings changes
+ * nothing.
+ */
 static const uint8_t stored[64] = {
 	[PI_MKEY] = 0xff,	   [PI_MKEY + 1] = 0xff,
 	[PI_MKEY + 2] = 0xff,	   [PI_MKEY + 3] = 0xff,

@@ -159,7 +159,9 @@ static int run(struct call *c, uint64_t addr, uint64_t len)
 
 	if (len < sizeof(hdr))
 		return -EINVAL;
-	/* A kernel reads the header first, and finds what is wrong there before it looks further. */
+	/*
+	 * A kernel reads the header first, and finds what is wrong there before it looks further.
+	 */
 	whole = user_in(c, addr, len) == 0;
 	if (!whole && user_in(c, addr, sizeof(hdr)) < 0)
 		return -EFAULT;
