@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "softhca/protocol.h"
-#include "kern.h"
+#include "user.h"
 
 struct kproc;
 struct server;
@@ -37,7 +37,10 @@ struct conn {
 };
 
 void conn_accept(struct server *s);
-/* Receives a request and has it served. Closes a connection whose client does not follow the protocol, or has ended. */
+/*
+ * Receives a request and has it served. Closes a connection whose client does not follow the
+ * protocol, or has ended.
+ */
 void conn_serve(struct server *s, struct conn *c);
 /*
  * Sends a reply. -EPIPE: it does not go out at once, so the client does not follow the protocol, or

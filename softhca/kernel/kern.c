@@ -23,6 +23,7 @@
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
+#include "ports.h"
 #include "process.h"
 #include "room.h"
 #include "sysfs.h"
@@ -274,6 +275,11 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 	return err;
 }
 
+bool kern_ends(const struct kernel *k)
+{
+	return k->stop;
+}
+
 static void close_fd(int fd)
 {
 	if (fd >= 0)
@@ -281,8 +287,8 @@ static void close_fd(int fd)
 }
 
 /*
- * Once the clients have closed what they have open of FIFOs, threads that read from them find the end.
- * Pairs with pipe_get(), which opens none from then on, and with the helper thread.
+ * Once the clients have closed what they have open of FIFOs, threads that read from them find the
+ * end. Pairs with pipe_get(), which opens none from then on, and with the helper thread.
  */
 static void tell_end(struct kernel *k, uint32_t slot)
 {
@@ -293,7 +299,9 @@ static void tell_end(struct kernel *k, uint32_t slot)
 	sh_host_wake(NULL, slot);
 }
 
-/* Clients may still run. Their memory is not touched any more: what they wrote to it stays theirs. */
+/*
+ * Clients may still run. Their memory is not touched any more: what they wrote to it stays theirs.
+ */
 void kern_exit(struct kernel *k)
 {
 	uint64_t lived[SH_MAX_PROC / 64] = {0};

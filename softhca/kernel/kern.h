@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The daemon's own state: where it keeps what it knows of processes, of open device files and of the
- * objects behind their handles. Only softhca/kernel includes this file. One thread runs all of it, so nothing here
- * has a lock; device memory is touched through softhca/device. Functions return 0 or -errno and change
- * nothing when they fail, unless they say otherwise.
+ * The daemon's own state: where it keeps what it knows of processes, of open device files and of
+ * the objects behind their handles. Only softhca/kernel includes this file; of rdmacm and umad
+ * room.c and requests.c alone. One thread runs all of it, so nothing here has a lock; device memory
+ * is touched through softhca/device. Functions return 0 or -errno and change nothing when they
+ * fail, unless they say otherwise.
  */
 #ifndef SOFTHCA_KERNEL_KERN_H
 #define SOFTHCA_KERNEL_KERN_H
@@ -14,25 +15,16 @@
 #include "softhca/host/instdir.h"
 #include "kernel.h"
 #include "pool.h"
+#include "user.h"
 #include "wire_engine.h"
 
 struct aside;
 struct counters;
+struct khca;
 struct kproc;
 struct rdmacm;
 struct umad;
 struct uverbs;
-struct user_ops;
-
-struct khca {
-	uint32_t host, unit; /* unit counts per host */
-	/* It has failed, and takes only commands that end something. */
-	bool fatal;
-	/* It has failed, and a stopped client holds a QP that is not silent yet. */
-	bool loud;
-	uint32_t sm_ports;  /* bit N: a subnet manager has said that it is at port N */
-	uint32_t cut_ports; /* bit N: the switch has disabled its end of the cable of port N */
-};
 
 struct kernel {
 	struct sh_kernel_config cfg;
@@ -45,21 +37,17 @@ struct kernel {
 	const struct user_ops *user;
 	void *user_arg;
 	/*
-	 * A descriptor that the client has handed over for the request that is being served (fd
-	 * -EBADF: it has none of that number, -ENOMEM: there was no room for it), and one that it is
-	 * to hand over: -1: none.
+	 * What the client has handed over for the request that is being served, and the number of
+	 * what it is to hand over: -1: none.
 	 */
-	struct given {
-		bool asked;
-		int number, fd;
-	} given;
+	struct given given;
 	int wanted;
 	struct pool pool, shared; /* for queues; for registered memory */
 	/* What is set aside: until threads have left; until locks are free. */
 	struct aside *graced, *locked;
 	/*
-	 * Threads that have been in device code since before these moments are not waited for any more:
-	 * before stale, while they are stopped; before stuck, in any case.
+	 * Threads that have been in device code since before these moments are not waited for any
+	 * more: before stale, while they are stopped; before stuck, in any case.
 	 */
 	uint64_t stale, stuck;
 	/* When a thread was last given up, as a moment and by the clock. 0: never. */

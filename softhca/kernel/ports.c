@@ -127,6 +127,11 @@ int port_switch_lid(struct kernel *k, uint32_t lid)
 	return 0;
 }
 
+uint32_t switch_lid(const struct kernel *k)
+{
+	return k->switch_lid;
+}
+
 /*
  * The QPs of the HCA no longer send, receive or complete anything; their peers retry in vain.
  * Silences those whose locks are free; hcas_retry() comes back to the others.

@@ -29,8 +29,9 @@
 /* A thread that the freezer holds, and that has slept for so long, is not about to go on. */
 #define FROZEN_NS UINT64_C(15000000)
 /*
- * A thread of device code whose page comes from swap, a file server or userfaultfd sleeps in the midst of
- * its copy, which it will finish. The kernel says the same of it as of one that the freezer holds.
+ * A thread of device code whose page comes from swap, a file server or userfaultfd sleeps in the
+ * midst of its copy, which it will finish. The kernel says the same of it as of one that the
+ * freezer holds.
  */
 #define ASLEEP_NS UINT64_C(5000000000)
 /* One look serves all requests that a round of the daemon's loop tries again. */
@@ -75,15 +76,14 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 	if (again && again - 1 < SH_MAX_PROC) {
 		p = k->proc[again - 1];
 		if (p && p->pid == pid && p->user.witness == witness && !p->connected &&
-		    p->host == host &&
-		    k->user->read(k->user_arg, &p->user, witness, &byte, 1) == 0) {
+		    p->host == host && client_read(k, &p->user, witness, &byte, 1) == 0) {
 			p->connected = true;
 			p->refs++;
 			*out = p;
 			return 0;
 		}
 	}
-	if (k->user->read(k->user_arg, &user, witness, &byte, 1) < 0)
+	if (client_read(k, &user, witness, &byte, 1) < 0)
 		return -EPERM;
 	bury_old_images(k, pid);
 	err = k->user->hold ? k->user->hold(k->user_arg, &user) : 0;
@@ -104,7 +104,10 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 	p->connected = true;
 	p->refs = 1;
 	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
-	/* A system without this call (Linux before 5.3, some containers) has the daemon look at the process instead. */
+	/*
+	 * A system without this call (Linux before 5.3, some containers) has the daemon look at the
+	 * process instead.
+	 */
 	if (p->pidfd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
 		close_memory(&p->user);
 		free(p);
@@ -230,7 +233,7 @@ bool proc_lives(struct kernel *k, const struct kproc *p)
 
 	/* EPERM: it has another user by now. */
 	return !p->gone && (kill(p->pid, 0) == 0 || errno == EPERM) &&
-	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
+	       client_read(k, &p->user, p->user.witness, &byte, 1) == 0;
 }
 
 bool proc_ended(const struct kproc *p)
@@ -272,7 +275,10 @@ void proc_detach(struct kernel *k, struct kproc *p)
 {
 	p->connected = false;
 	ROOMS(detached, k, p);
-	/* A process may close the connection and live on: the shim makes another one and names its slot. */
+	/*
+	 * A process may close the connection and live on: the shim makes another one and names its
+	 * slot.
+	 */
 	if (proc_lives(k, p)) {
 		p->refs--; /* proc_dead() finds it by its slot */
 		return;

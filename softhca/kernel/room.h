@@ -92,8 +92,8 @@ struct room {
 	/* Files may have been closed that closed was not called for: the room is to look itself. */
 	void (*missed)(struct kernel *k);
 	/*
-	 * Looks again at the files that fifo_doubt() was called for. Before each request, as long as the
-	 * doubt is fresh; tick does it later.
+	 * Looks again at the files that fifo_doubt() was called for. Before each request, as long
+	 * as the doubt is fresh; tick does it later.
 	 */
 	void (*doubted)(struct kernel *k);
 	/*
@@ -128,7 +128,9 @@ struct room {
 	void (*orphans_of_hca)(struct kernel *k, uint32_t hca);
 	void (*orphans)(struct kernel *k);
 
-	/* A management datagram has come over the wire. Its port exists; nothing else is checked. */
+	/*
+	 * A management datagram has come over the wire. Its port exists; nothing else is checked.
+	 */
 	void (*mad)(struct kernel *k, const struct sh_wire_mad *m);
 
 	/* Tells every open file of the HCA. */
@@ -167,6 +169,9 @@ struct room {
 	void (*show_hca)(struct kernel *k, uint32_t hca, struct out *o);
 	void (*show_counters)(struct kernel *k, uint32_t hca, struct out *o);
 };
+
+/* Has the daemon been told to end the instance? */
+bool kern_ends(const struct kernel *k);
 
 /* All rooms; the last is NULL. */
 extern const struct room *const rooms[];

@@ -248,6 +248,28 @@ static int make_hca(struct kernel *k, uint32_t index)
 	return err;
 }
 
+bool sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64])
+{
+	char path[300];
+	ssize_t n;
+	int fd;
+
+	sysfs_hca_dir(k, path, hca);
+	strcat(path, "/node_desc");
+	fd = openat(k->dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, text, 64);
+	close(fd);
+	for (ssize_t i = 0; i < n; i++)
+		if (text[i] == '\n')
+			n = i;
+	if (n < 0)
+		n = 0;
+	memset(text + n, 0, 64 - (size_t)n);
+	return n > 0;
+}
+
 int sysfs_make(struct kernel *k)
 {
 	char path[128];

@@ -5,6 +5,7 @@
 #ifndef SOFTHCA_KERNEL_SYSFS_H
 #define SOFTHCA_KERNEL_SYSFS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct kernel;
@@ -16,11 +17,17 @@ void sysfs_hca_dir(const struct kernel *k, char path[256], uint32_t hca);
 void sysfs_port_dir(const struct kernel *k, char path[256], uint32_t hca, uint32_t port);
 
 /*
- * Makes the directory of something of an HCA, below its PCI device, with a link to that, and a link from the
- * class. *path: that directory. 0 or -errno.
+ * Makes the directory of something of an HCA, below its PCI device, with a link to that, and a link
+ * from the class. *path: that directory. 0 or -errno.
  */
 int sysfs_class(const struct kernel *k, uint32_t hca, const char *class, const char *name,
 		char path[256]);
+
+/*
+ * What the host's node_desc says, which its administrator may have written: zeros behind it. False:
+ * nothing.
+ */
+bool sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64]);
 
 /* Writes what changes; pkey: an index. */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);

@@ -127,6 +127,17 @@ static int given(int fd)
 	return own < 0 ? refusal() : own;
 }
 
+int client_read(struct kernel *k, const struct user *user, uint64_t addr, void *buf, size_t len)
+{
+	return k->user->read(k->user_arg, user, addr, buf, len);
+}
+
+int client_write(struct kernel *k, const struct user *user, uint64_t addr, const void *buf,
+		 size_t len)
+{
+	return k->user->write(k->user_arg, user, addr, buf, len);
+}
+
 int client_file(struct kernel *k, pid_t tid, int fd)
 {
 	int own;

@@ -5,6 +5,7 @@
 #ifndef SOFTHCA_KERNEL_USER_H
 #define SOFTHCA_KERNEL_USER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -12,7 +13,10 @@
 struct user { /* an address space, not only a process number */
 	pid_t pid;
 	uint64_t witness;
-	/* Its memory (sh_witness_open()), for when the process may not be looked at any more; 0: none */
+	/*
+	 * Its memory (sh_witness_open()), for when the process may not be looked at any more; 0:
+	 * none
+	 */
 	int mem;
 };
 struct user_ops {
@@ -33,7 +37,20 @@ struct user_ops {
 };
 extern const struct user_ops user_real;
 
+/*
+ * A descriptor that a client has handed over for a request, under its number there. fd -EBADF: it
+ * has none of that number; -ENOMEM: there was no room for it.
+ */
+struct given {
+	bool asked;
+	int number, fd;
+};
+
 struct kernel;
+/* As the operations read() and write() that the daemon has. */
+int client_read(struct kernel *k, const struct user *user, uint64_t addr, void *buf, size_t len);
+int client_write(struct kernel *k, const struct user *user, uint64_t addr, const void *buf,
+		 size_t len);
 /* open_fd(), or the descriptor that the client has handed over because the daemon may not look. */
 int client_file(struct kernel *k, pid_t tid, int fd);
 

@@ -6,10 +6,12 @@
  * nothing may be left.
  *
  *	BYTE	OF A RECORD
- *	0	bit 0 face, bit 1 (with bit 7 of the next) which of two device files, the rest: which lie, if any
+ *	0	bit 0 face, bit 1 (with bit 7 of the next) which of two device files, the rest:
+ *		which lie, if any
  *	1	command number; from 224 on, a command of rdma_cm: that less 224
  *	2	bytes of payload that follow, modulo 160
- *	3..	payload: what comes behind the header. In an honest record handles are few, sizes small, addresses good
+ *	3..	payload: what comes behind the header. In an honest record handles are few, sizes
+ *		small, addresses good
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -205,7 +207,7 @@ static void set_up(void)
 		struct kt *t = kernel[i / 2];
 		int fd;
 
-		if (cm_channel_open(&t->k, t->proc, O_RDWR, &channel[i / 2][i % 2], &fd) < 0)
+		if (cm_channel_open(t->k.rdmacm, t->proc, O_RDWR, &channel[i / 2][i % 2], &fd) < 0)
 			fail("no channel");
 		close(fd);
 	}
@@ -415,7 +417,7 @@ static void make_cm_honest(unsigned char *body, uint32_t number)
 static void send_cm(struct kt *t, struct cm_channel *ch, unsigned int flags, uint32_t number,
 		    const uint8_t *payload, size_t n)
 {
-	struct cm_call c = {.k = &t->k, .proc = t->proc, .ch = ch, .privileged = true};
+	struct cm_call c = {.cm = t->k.rdmacm, .proc = t->proc, .ch = ch, .privileged = true};
 	const struct user_ops *ops = t->k.user;
 	unsigned char buf[sizeof(struct cm_hdr) + 512] = {0};
 	struct cm_hdr hdr = {.number = number, .in = (uint16_t)n, .out = 512};
@@ -438,7 +440,7 @@ static void send_cm(struct kt *t, struct cm_channel *ch, unsigned int flags, uin
 	(void)cm_command(&c, (uintptr_t)COMMAND, lie == LIE_LENGTH ? n : sizeof(hdr) + hdr.in);
 	t->k.user = ops;
 	user_faults = 0;
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 }
 
 static void end_cm(struct kt *t, struct cm_channel *ch[2])
@@ -454,7 +456,7 @@ static void end_cm(struct kt *t, struct cm_channel *ch[2])
 	}
 	/* A message that arrives can be answered by another one. */
 	do
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 	while (r->messages);
 	if (r->ids || r->asked || r->groups || r->messages || r->hosts[0].ids.used ||
 	    r->hosts[0].members.used)

@@ -4,12 +4,13 @@
  * reach. After each input the files are closed, and nothing may be left.
  *
  *	BYTE	OF A RECORD
- *	0	bit 0 which file, bits 1 to 2 what: write, write of much, read or (agent odd) to QP 1,
- *		register; the rest: agent
+ *	0	bit 0 which file, bits 1 to 2 what: write, write of much, read or (agent odd) to
+ *		QP 1, register; the rest: agent
  *	1	bytes of payload that follow
- *	2..	payload. Of a write: LID, class, method, attribute, then the MAD from its hops on, or its
- *		RMPP header; of a register: its structure. Much is 16 times the LID in octets, or, where
- *		the hop pointer is odd, 36 to 64, by the hop count: about the length of headers
+ *	2..	payload. Of a write: LID, class, method, attribute, then the MAD from its hops on,
+ *		or its RMPP header; of a register: its structure. Much is 16 times the LID in
+ *		octets, or, where the hop pointer is odd, 36 to 64, by the hop count: about the
+ *		length of headers
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -64,7 +65,7 @@ static void begin(int fd[2])
 		/* Gets long requests in segments. */
 		struct umad_reg plain = {.qpn = 1, .mgmt_class = 0x10, .mgmt_class_version = 1};
 
-		if (umad_open(&t->k, &p, 0, O_RDWR, &file[i], &fd[i]))
+		if (umad_open(t->k.umad, &p, 0, O_RDWR, &file[i], &fd[i]))
 			fail("umad_open");
 		vendor.oui[2] = 1;
 		memset(vendor.method_mask, 0xff, sizeof(vendor.method_mask));
@@ -80,14 +81,14 @@ static void begin(int fd[2])
 /* What the subnet administrator has been told, which outlives files. */
 static void forget(void)
 {
-	(void)sa_service_due(&t->k, UINT64_MAX);
-	sa_service_forget(&t->k);
-	sa_inform_forget(&t->k);
+	(void)sa_service_due(t->k.umad, UINT64_MAX);
+	sa_service_forget(t->k.umad);
+	sa_inform_forget(t->k.umad);
 	for (uint32_t hca = 0; hca < t->k.dev.hcas; hca++)
 		for (uint32_t port = 1; port <= t->k.cfg.device.ports; port++)
-			sa_group_gone(&t->k, hca, port);
-	notice_forget(&t->k);
-	segments_forget(&t->k);
+			sa_group_gone(t->k.umad, hca, port);
+	notice_forget(t->k.umad);
+	segments_forget(t->k.umad);
 	if (t->k.umad->services || t->k.umad->nservices || t->k.umad->informs ||
 	    t->k.umad->ninforms || t->k.umad->notices || t->k.umad->reports)
 		fail("something is left");
@@ -139,7 +140,7 @@ static void do_gsi(const uint8_t *p, size_t n)
 	memcpy(p[1] & 1 ? r.mad + 48 : (uint8_t *)&r, p + 4, n - 4 > 200 ? 200 : n - 4);
 	if (write(t->k.umad->gsi, &r, p[2] & 0x80 ? n : sizeof(r)) < 0)
 		fail("write");
-	gsi_ready(&t->k);
+	gsi_ready(t->k.umad);
 }
 
 /* How long a write of much is. */
@@ -169,7 +170,7 @@ static void record(uint8_t what, const uint8_t *p, size_t n)
 			break;
 		}
 		(void)umad_read(f, t->proc, (uintptr_t)in, n ? p[0] * 256 : 320);
-		umad_timer_ready(&t->k, 0);
+		umad_timer_ready(t->k.umad);
 		break;
 	case 3:
 		memcpy(&r, p, n < sizeof(r) ? n : sizeof(r));

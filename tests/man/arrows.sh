@@ -89,6 +89,13 @@ own_state() {
 	return "$bad"
 }
 
+# Of these two rooms only the files by which the daemon calls them see the state of the daemon. A header cannot hand it on: those of
+# kernel/ and of the two include none that has it.
+doors() {
+	! grep -E ' softhca/kernel/kern\.h$' "$tmp/includes" |
+		grep -E '^softhca/kernel/((rdmacm|umad)/|[^/]*\.h )' | grep -vE '/(room|requests)\.c '
+}
+
 # Headers that three quarters of a room's sources include, of rooms with ten: the page names them, and no others.
 for_most() {
 	find softhca -name '*.c' >"$tmp/sources"
@@ -115,6 +122,7 @@ includes >"$tmp/includes"
 ok "includes between rooms are those of the table" compared
 ok "the table has no circle" circles
 ok "the state of each of the daemon's rooms is followed by its own files alone" own_state
+ok "rdmacm and umad look into the daemon's state where it calls them, and nowhere else" doors
 ok "the headers that are for most of a room are those that the page names" for_most
 ok "nothing outside softhca includes a header of it" outside
 finish

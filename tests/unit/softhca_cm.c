@@ -133,7 +133,7 @@ static void level(void **state)
 	assert_false(readable(&r, 0));
 	id = create(&r, 0, CM_PS_TCP);
 	assert_int_equal(resolve(&r, 0, id, "127.0.0.1", 20), 0);
-	cm_timer_ready(&r.t->k, 0);
+	cm_timer_ready(r.t->k.rdmacm);
 	assert_true(readable(&r, 0));
 	/* A thread that has slept, and ended before it asked. */
 	assert_int_equal(read(r.fd[0], &byte, 1), 1);
@@ -195,7 +195,7 @@ static void migration(void **state)
 	other = channel(&r, 0, &fd);
 	m.id = create(&r, 0, CM_PS_TCP);
 	assert_int_equal(resolve(&r, 0, m.id, "127.0.0.1", 20), 0);
-	cm_timer_ready(&r.t->k, 0);
+	cm_timer_ready(r.t->k.rdmacm);
 	m.value = 999;
 	assert_int_equal(cmd_on(&r, other, CM_MIGRATE_ID, &m, sizeof(m), 4), ENOENT);
 	m.value = (uint32_t)r.t->k.memfd;
@@ -210,7 +210,10 @@ static void migration(void **state)
 	end(&r);
 }
 
-/* Unread events move in their order, behind those that are there, and a listener's requests go with it. */
+/*
+ * Unread events move in their order, behind those that are there, and a listener's requests go with
+ * it.
+ */
 static void unread_events(void **state)
 {
 	static const enum cm_event_type order[] = {CM_EV_ADDR_RESOLVED, CM_EV_CONNECT_REQUEST,
@@ -234,7 +237,7 @@ static void unread_events(void **state)
 					     (uint8_t)(10 + i)),
 				 0);
 	for (int i = 0; i < 8; i++)
-		cm_timer_ready(&r.t->k, 0);
+		cm_timer_ready(r.t->k.rdmacm);
 	assert_int_equal(r.ch[0]->unread, 2);
 	/* One of the new channel's own is there before. */
 	{
@@ -243,7 +246,7 @@ static void unread_events(void **state)
 		r.ch[0] = other;
 		own = create(&r, 0, CM_PS_TCP);
 		assert_int_equal(resolve(&r, 0, own, "127.0.0.1", 20), 0);
-		cm_timer_ready(&r.t->k, 0);
+		cm_timer_ready(r.t->k.rdmacm);
 		assert_int_equal(cmd(&r, 0, CM_MIGRATE_ID, &m, sizeof(m), 4), 0);
 		/* How many were read of it so far. */
 		assert_int_equal(resp.value, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: connections by address, as the daemon has them: what each end of an exchange hears, which
- * states follow, and what is left.
+ * Description: connections by address, as the daemon has them: what each end of an exchange hears,
+ * which states follow, and what is left.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -163,8 +163,8 @@ static void full_backlog(void **state)
 }
 
 /*
- * A program that has a request, and does not answer: its peer asks again from time to time, and waits as long each time, whether
- * the request was read or not.
+ * A program that has a request, and does not answer: its peer asks again from time to time, and
+ * waits as long each time, whether the request was read or not.
  */
 static void unanswered(void **state)
 {
@@ -242,7 +242,7 @@ static void ends(void **state)
 	/* The listener goes with a request that nobody has read. */
 	id = routed(&r, 1, CM_PS_TCP, "127.128.0.1");
 	assert_int_equal(connect_len(&r, 1, id, 0), 0);
-	cm_timer_ready(&r.t->k, 0);
+	cm_timer_ready(r.t->k.rdmacm);
 	destroy(&r, 0, l);
 	assert_int_equal(event(&r, 1), CM_EV_REJECTED);
 	assert_int_equal(r.ev.status, 28);

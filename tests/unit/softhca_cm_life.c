@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: connections by address in their thousands, on devices that fail, with messages that are lost; and the end of the
- * files that they are made through: whoever else looks into such a file, and whatever the daemon misses, an open one lives and
- * a closed one goes.
+ * Description: connections by address in their thousands, on devices that fail, with messages that
+ * are lost; and the end of the files that they are made through: whoever else looks into such a
+ * file, and whatever the daemon misses, an open one lives and a closed one goes.
  */
 #include <endian.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static int setup(void **state)
 	(void)state;
 	t = kt_start(SH_FACE_MAINLINE, 1, 1);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(cm_channel_open(&t->k, t->proc, O_RDWR, &ch[i], &fd[i]), 0);
+		assert_int_equal(cm_channel_open(t->k.rdmacm, t->proc, O_RDWR, &ch[i], &fd[i]), 0);
 	return 0;
 }
 
@@ -62,7 +62,7 @@ static int teardown(void **state)
 		close(fd[i]);
 	}
 	while (r->messages)
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(r->channels.used, 0);
 	assert_null(r->by_ino);
 	assert_null(r->ids);
@@ -76,7 +76,7 @@ static int teardown(void **state)
 
 static int cmd(int side, uint32_t number, const void *body, uint16_t len, uint16_t out)
 {
-	struct cm_call c = {.k = &t->k, .proc = t->proc, .tid = getpid(), .ch = ch[side]};
+	struct cm_call c = {.cm = t->k.rdmacm, .proc = t->proc, .tid = getpid(), .ch = ch[side]};
 	struct {
 		struct cm_hdr hdr;
 		uint8_t body[512];
@@ -201,7 +201,9 @@ static void drain(int side, int type, uint32_t n)
 	assert_int_equal(event(side), -1);
 }
 
-/* All at once: each step of all of them before the next step, with a backlog that is far too small. */
+/*
+ * All at once: each step of all of them before the next step, with a backlog that is far too small.
+ */
 static void at_once(void **state)
 {
 	static uint32_t id[MANY];
@@ -213,18 +215,18 @@ static void at_once(void **state)
 		id[i] = create(1);
 		resolve(id[i]);
 	}
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	drain(1, CM_EV_ADDR_RESOLVED, MANY);
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(two(1, CM_RESOLVE_ROUTE, id[i], 1000), 0);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	drain(1, CM_EV_ROUTE_RESOLVED, MANY);
 	for (int i = 0; i < MANY; i++)
 		call(id[i], FIRST_QPN + (uint32_t)i);
 	while (established < MANY) {
 		uint32_t before = requests + opened + established;
 
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 		while ((type = event(0)) >= 0) {
 			requests += type == CM_EV_CONNECT_REQUEST;
 			established += type == CM_EV_ESTABLISHED;
@@ -242,7 +244,7 @@ static void at_once(void **state)
 	assert_int_equal(requests, MANY);
 	for (int i = 0; i < MANY; i++)
 		destroy(1, id[i]);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	drain(0, CM_EV_DISCONNECTED, MANY);
 	destroy(0, l);
 }
@@ -256,17 +258,17 @@ static void waiting(void **state)
 	for (int i = 0; i < 4; i++) {
 		id[i] = create(1);
 		resolve(id[i]);
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 		assert_int_equal(event(1), CM_EV_ADDR_RESOLVED);
 		assert_int_equal(two(1, CM_RESOLVE_ROUTE, id[i], 1000), 0);
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 		assert_int_equal(event(1), CM_EV_ROUTE_RESOLVED);
 		call(id[i], FIRST_QPN);
 	}
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	destroy(1, id[1]);
 	assert_int_equal(event(0), CM_EV_CONNECT_REQUEST);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	/* The next one of those that still wait. */
 	assert_int_equal(event(0), CM_EV_CONNECT_REQUEST);
 	assert_int_equal(event(0), -1);
@@ -299,10 +301,10 @@ static uint32_t routed(void)
 	uint32_t id = create(1);
 
 	resolve(id);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(1), CM_EV_ADDR_RESOLVED);
 	assert_int_equal(two(1, CM_RESOLVE_ROUTE, id, 1000), 0);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(1), CM_EV_ROUTE_RESOLVED);
 	return id;
 }
@@ -319,16 +321,16 @@ static void removal(void **state)
 	for (int i = 0; i < 3; i++)
 		id[i] = routed();
 	call(id[1], FIRST_QPN);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(0), CM_EV_CONNECT_REQUEST);
 	read_request = ev.id;
 	call(id[2], FIRST_QPN);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	id[3] = create(1);
 	resolve(id[3]); /* under way */
 	assert_int_equal(set_fatal(), 0);
-	cm_timer_ready(&t->k, 0);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
+	cm_timer_ready(t->k.rdmacm);
 	drain(1, CM_EV_DEVICE_REMOVAL, 4);
 	/* The listener of all addresses has no device, and the read request no known id. */
 	assert_int_equal(event(0), -1);
@@ -338,11 +340,12 @@ static void removal(void **state)
 	assert_int_equal(take(0, read_request, 1), ENXIO);
 	assert_int_equal(query(1, idle), 0);
 	assert_int_equal(query(0, l), 0);
-	assert_int_equal(cm_channel_open(&t->k, t->proc, O_RDWR, &other, &own), 0);
+	assert_int_equal(cm_channel_open(t->k.rdmacm, t->proc, O_RDWR, &other, &own), 0);
 	m.id = id[0];
 	m.response = (uintptr_t)&m;
 	{
-		struct cm_call c = {.k = &t->k, .proc = t->proc, .tid = getpid(), .ch = other};
+		struct cm_call c = {
+			.cm = t->k.rdmacm, .proc = t->proc, .tid = getpid(), .ch = other};
 		struct {
 			struct cm_hdr hdr;
 			struct cm_of_id m;
@@ -358,7 +361,7 @@ static void removal(void **state)
 	destroy(0, read_request);
 	/* No device is left that an address could mean. */
 	resolve(idle);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(1), CM_EV_ADDR_ERROR);
 	assert_int_equal((int)ev.status, -ENODEV);
 }
@@ -393,23 +396,23 @@ static void by_ipv6(void **state)
 	assert_int_equal(cmd(1, CM_RESOLVE_IP, &r, sizeof(r), 0), 0);
 	while (event(1) < 0) {
 		usleep(1000);
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 	}
 	assert_int_equal(ev.event, CM_EV_ADDR_ERROR);
 	assert_int_equal((int)ev.status, -ETIMEDOUT);
 	in6.sin6_addr = host;
 	memcpy(&r.dst, &in6, sizeof(in6));
 	assert_int_equal(cmd(1, CM_RESOLVE_IP, &r, sizeof(r), 0), 0);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(1), CM_EV_ADDR_RESOLVED);
 	ask.id = r.id;
 	assert_int_equal(cmd(1, CM_QUERY_ROUTE, &ask, sizeof(ask), sizeof(q)), 0);
 	assert_memory_equal(&((struct sockaddr_in6 *)&q.src)->sin6_addr, &host, 16);
 	assert_int_equal(two(1, CM_RESOLVE_ROUTE, r.id, 1000), 0);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(1), CM_EV_ROUTE_RESOLVED);
 	call(r.id, FIRST_QPN);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(0), CM_EV_CONNECT_REQUEST);
 }
 
@@ -425,10 +428,10 @@ static void type_of_service(void **state)
 	o.optval = (uintptr_t)&tos;
 	assert_int_equal(cmd(1, CM_SET_OPTION, &o, sizeof(o), 0), 0);
 	resolve(o.id);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(1), CM_EV_ADDR_RESOLVED);
 	assert_int_equal(two(1, CM_RESOLVE_ROUTE, o.id, 1000), 0);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(event(1), CM_EV_ROUTE_RESOLVED);
 	assert_int_equal(cmd(1, CM_QUERY, &ask, sizeof(ask), sizeof(p)), 0);
 	/* Its class of service, on service level 0. */
@@ -460,7 +463,7 @@ static uint64_t lost(void)
 	uint64_t which = 0;
 
 	for (int i = 0; i < 64; i++)
-		which = which << 1 | cm_fault_hits(&t->k, 0, 0);
+		which = which << 1 | cm_fault_hits(t->k.rdmacm, 0, 0);
 	return which;
 }
 
@@ -488,14 +491,14 @@ static void faults(void **state)
 	assert_int_equal(fault(SH_FAULT_CM_DROP, 0, 3, 0, 0), 0);
 	call(id, FIRST_QPN);
 	while (event(0) < 0)
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 	assert_int_equal(ev.event, CM_EV_CONNECT_REQUEST);
 	assert_int_equal(t->k.rdmacm->count.faults, 3);
 	id = routed();
 	assert_int_equal(fault(SH_FAULT_CM_DROP, 1000000, 0, SH_FAULT_ANY, 0), 0);
 	call(id, FIRST_QPN);
 	while (event(1) < 0)
-		cm_timer_ready(&t->k, 0);
+		cm_timer_ready(t->k.rdmacm);
 	assert_true(ev.event == CM_EV_UNREACHABLE || ev.event == CM_EV_REJECTED);
 	assert_int_equal(fault(SH_FAULT_CM_DROP, 0, 0, SH_FAULT_ANY, 0), 0);
 	destroy(0, l);
@@ -543,7 +546,7 @@ static void looked_into(void **state)
 	assert_false(ends(fd[1]));
 	/* What waits in it stays there. */
 	resolve(id);
-	cm_timer_ready(&t->k, 0);
+	cm_timer_ready(t->k.rdmacm);
 	rdmacm_room.closed(&t->k, 0, name);
 	assert_int_equal(event(1), CM_EV_ADDR_RESOLVED);
 	assert_int_equal(event(1), -1);

@@ -38,7 +38,7 @@ static inline struct cm_channel *channel(struct rig *r, uint32_t host, int *fd)
 	struct kproc p = {.host = host, .pid = getpid()};
 	struct cm_channel *ch;
 
-	assert_int_equal(cm_channel_open(&r->t->k, &p, O_RDWR, &ch, fd), 0);
+	assert_int_equal(cm_channel_open(r->t->k.rdmacm, &p, O_RDWR, &ch, fd), 0);
 	return ch;
 }
 
@@ -57,7 +57,7 @@ static inline void end(struct rig *r)
 			cm_channel_free(r->ch[i]);
 		close(r->fd[i]);
 	}
-	cm_timer_ready(&r->t->k, 0);
+	cm_timer_ready(r->t->k.rdmacm);
 	assert_int_equal(r->t->k.rdmacm->channels.used, 0);
 	for (int i = 0; i < 2; i++) {
 		const struct cm_host *h = &r->t->k.rdmacm->hosts[i];
@@ -76,7 +76,7 @@ static inline void end(struct rig *r)
 static inline int cmd_on(struct rig *r, struct cm_channel *ch, uint32_t number, const void *body,
 			 uint16_t len, uint16_t out)
 {
-	struct cm_call c = {.k = &r->t->k, .proc = r->t->proc, .tid = getpid(), .ch = ch};
+	struct cm_call c = {.cm = r->t->k.rdmacm, .proc = r->t->proc, .tid = getpid(), .ch = ch};
 	struct {
 		struct cm_hdr hdr;
 		uint8_t body[512];
@@ -146,7 +146,7 @@ static inline int event(struct rig *r, int host)
 	int err;
 
 	for (int i = 0; i < 8; i++)
-		cm_timer_ready(&r->t->k, 0);
+		cm_timer_ready(r->t->k.rdmacm);
 	memset(&r->ev, 0xee, sizeof(r->ev));
 	err = cmd(r, host, CM_GET_EVENT, &response, sizeof(response), sizeof(r->ev));
 	if (err == EAGAIN)

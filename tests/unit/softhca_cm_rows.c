@@ -109,7 +109,7 @@ static int bind_as(struct rig *r, uint32_t id, const char *address, uint16_t por
 		struct cm_bind_ip body;
 	} buf = {.hdr = {.number = CM_BIND_IP, .in = sizeof(buf.body)}, .body.id = id};
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
-	struct cm_call c = {.k = &r->t->k,
+	struct cm_call c = {.cm = r->t->k.rdmacm,
 			    .proc = r->t->proc,
 			    .tid = getpid(),
 			    .ch = r->ch[0],
@@ -327,7 +327,9 @@ static void paths_of_the_program(void **state)
 	given_path(SH_FACE_OFED);
 }
 
-/* More of them than a page has: the first one for both directions counts, but all are to be there. */
+/*
+ * More of them than a page has: the first one for both directions counts, but all are to be there.
+ */
 static void many_paths(void **state)
 {
 	struct cm_path_data path[60];
@@ -366,7 +368,9 @@ static void many_paths(void **state)
 	end(&r);
 }
 
-/* As long as a QP waits for an acknowledgement: 0 is for ever, and not the same as no word of it. */
+/*
+ * As long as a QP waits for an acknowledgement: 0 is for ever, and not the same as no word of it.
+ */
 static void acknowledgements(void **state)
 {
 	static const uint8_t times[] = {0, 1, 31};
@@ -408,7 +412,9 @@ static void acknowledgements(void **state)
 	end(&r);
 }
 
-/* How much of an event fits: kernels of OFED's time want room for all of theirs, and write no more. */
+/*
+ * How much of an event fits: kernels of OFED's time want room for all of theirs, and write no more.
+ */
 static void room_for_an_event(void **state)
 {
 	static const struct {
@@ -425,7 +431,7 @@ static void room_for_an_event(void **state)
 		begin(&r, kernel[i].face);
 		id = create(&r, 0, CM_PS_TCP);
 		assert_int_equal(resolve(&r, 0, id, "127.128.1.1", 1000), 0);
-		cm_timer_ready(&r.t->k, 0);
+		cm_timer_ready(r.t->k.rdmacm);
 		assert_int_equal(
 			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), kernel[i].least - 1),
 			ENOSPC);
@@ -434,7 +440,7 @@ static void room_for_an_event(void **state)
 			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), kernel[i].least), 0);
 		assert_int_equal(bytes[kernel[i].least], 0xee);
 		assert_int_equal(two(&r, 0, CM_RESOLVE_ROUTE, id, 1000), 0);
-		cm_timer_ready(&r.t->k, 0);
+		cm_timer_ready(r.t->k.rdmacm);
 		memset(bytes, 0xee, sizeof(bytes));
 		assert_int_equal(
 			cmd(&r, 0, CM_GET_EVENT, &response, sizeof(response), sizeof(bytes)), 0);
@@ -456,7 +462,7 @@ static void short_writes(void **state)
 
 	(void)state;
 	begin(&r, SH_FACE_MAINLINE);
-	c.k = &r.t->k;
+	c.cm = r.t->k.rdmacm;
 	c.proc = r.t->proc;
 	c.ch = r.ch[0];
 	assert_int_equal(cm_command(&c, (uintptr_t)&buf, 0), -EINVAL);
@@ -495,7 +501,7 @@ static void largest_backlog(void **state)
 			assert_int_equal(
 				connect_len(&r, 1, routed(&r, 1, CM_PS_TCP, "127.128.0.1"), 0), 0);
 		for (int i = 0; i < 8; i++)
-			cm_timer_ready(&r.t->k, 0);
+			cm_timer_ready(r.t->k.rdmacm);
 		assert_int_equal(r.ch[0]->unread, 200);
 		destroy(&r, 0, id);
 		while (event(&r, 1) != -1)
@@ -504,7 +510,9 @@ static void largest_backlog(void **state)
 	end(&r);
 }
 
-/* A listener at one address refuses at another one of its device; at other devices there is none. */
+/*
+ * A listener at one address refuses at another one of its device; at other devices there is none.
+ */
 static void listener_elsewhere(void **state)
 {
 	struct rig r;
@@ -533,7 +541,10 @@ static uint32_t create_for(struct rig *r, int host, uint8_t qp_type)
 	return resp.value;
 }
 
-/* Asks the listener of host 0 by an id of this type. Returns the event that somebody gets, on *host. */
+/*
+ * Asks the listener of host 0 by an id of this type. Returns the event that somebody gets, on
+ * *host.
+ */
 static int ask_by(struct rig *r, uint8_t qp_type, int *host)
 {
 	uint32_t id = create_for(r, 1, qp_type);

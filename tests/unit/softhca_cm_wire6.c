@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: connections by address to peers elsewhere on a wire of IPv6, by IP address and by GID, and by GID on one of IPv4, as
- * the daemon has them. Bytes are held against offsets of InfiniBand's chapter 12, as numbers here. softhca_cm_wire.c has what does not
- * depend on the kind of address.
+ * Description: connections by address to peers elsewhere on a wire of IPv6, by IP address and by
+ * GID, and by GID on one of IPv4, as the daemon has them. Bytes are held against offsets of
+ * InfiniBand's chapter 12, as numbers here. softhca_cm_wire.c has what does not depend on the kind
+ * of address.
  */
 #include <endian.h>
 #include <errno.h>
@@ -54,7 +55,7 @@ static void end_wire(struct rig *r)
 {
 	cm_channel_free(r->ch[0]);
 	close(r->fd[0]);
-	cm_timer_ready(&r->t->k, 0);
+	cm_timer_ready(r->t->k.rdmacm);
 	close(r->t->k.wire.link);
 	r->t->k.wire.link = -1;
 	close(wire);
@@ -65,7 +66,7 @@ static void end_wire(struct rig *r)
 static unsigned int leaves(struct rig *r)
 {
 	for (int i = 0; i < 8; i++)
-		cm_timer_ready(&r->t->k, 0);
+		cm_timer_ready(r->t->k.rdmacm);
 	if (recv(wire, &last, sizeof(last), MSG_DONTWAIT) != (ssize_t)sizeof(last))
 		return 0;
 	return (unsigned int)last.mad[16] << 8 | last.mad[17];
@@ -190,7 +191,7 @@ static void comes_with(struct rig *r, const uint8_t from[16], const uint8_t to[1
 	memcpy(w.mad + 80, from, 16);
 	memcpy(w.mad + 96, to, 16);
 	memcpy(w.mad + 164, data, 92);
-	cm_wire_came(&r->t->k, &w);
+	cm_wire_came(r->t->k.rdmacm, &w);
 }
 
 /* The same of a UD QP. It has no GIDs in it, and 216 octets of data. */
@@ -204,7 +205,7 @@ static void asks_with(struct rig *r, const uint8_t data[216])
 	put(w.mad, 28, 2, 0xffff);
 	put(w.mad, 32, 8, 0x01110000 + PORT);
 	memcpy(w.mad + 40, data, 216);
-	cm_wire_came(&r->t->k, &w);
+	cm_wire_came(r->t->k.rdmacm, &w);
 }
 
 /* Addresses and GIDs are what the test says. */
@@ -262,7 +263,10 @@ static void requests_come(void **state)
 			}
 }
 
-/* A program with addresses of AF_IB gets all of the peer's data, even if it begins as the header of IP addresses does. */
+/*
+ * A program with addresses of AF_IB gets all of the peer's data, even if it begins as the header of
+ * IP addresses does.
+ */
 static void data_is_no_header(void **state)
 {
 	static const uint8_t any[16], *const own[] = {own6, own4}, *const far[] = {far6, far4};
@@ -307,7 +311,9 @@ static void data_is_no_header(void **state)
 	}
 }
 
-/* Others' addresses are not to bind to, and those of the other version mean nothing on this wire. */
+/*
+ * Others' addresses are not to bind to, and those of the other version mean nothing on this wire.
+ */
 static void foreign(void **state)
 {
 	static const uint8_t any[16];

@@ -52,7 +52,7 @@ static inline void end_wire(struct rig *r)
 {
 	cm_channel_free(r->ch[0]);
 	close(r->fd[0]);
-	cm_timer_ready(&r->t->k, 0);
+	cm_timer_ready(r->t->k.rdmacm);
 	assert_null(r->t->k.rdmacm->ids);
 	close(r->t->k.wire.link);
 	r->t->k.wire.link = -1;
@@ -64,7 +64,7 @@ static inline void end_wire(struct rig *r)
 static inline unsigned int leaves(struct rig *r)
 {
 	for (int i = 0; i < 8; i++)
-		cm_timer_ready(&r->t->k, 0);
+		cm_timer_ready(r->t->k.rdmacm);
 	if (recv(wire, &last, sizeof(last), MSG_DONTWAIT) != (ssize_t)sizeof(last))
 		return 0;
 	assert_memory_equal(last.mad, "\1\7\2\3", 4);
@@ -104,7 +104,7 @@ static inline struct sh_wire_mad from(uint16_t lid, unsigned int attribute, uint
 
 static inline void comes(struct rig *r, const struct sh_wire_mad *w)
 {
-	cm_wire_came(&r->t->k, w);
+	cm_wire_came(r->t->k.rdmacm, w);
 }
 
 static inline void comes_plain(struct rig *r, unsigned int attribute, uint32_t ours)

@@ -236,7 +236,7 @@ static void time_limits(void **state)
 	since = sh_now();
 	assert_int_equal(put(&r, 0, 320), 320);
 	for (int i = 0; i < 3; i++) {
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 		assert_int_equal(get(&r, 0, 320), -EAGAIN);
 		m = r.f[0]->sent;
 		assert_non_null(m);
@@ -247,7 +247,7 @@ static void time_limits(void **state)
 		since = sh_now();
 		m->due = 1; /* long ago */
 	}
-	umad_timer_ready(&r.t->k, 0);
+	umad_timer_ready(r.t->k.umad);
 	assert_null(r.f[0]->sent);
 	assert_true(readable(&r, 0));
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
@@ -260,7 +260,7 @@ static void time_limits(void **state)
 	r.f[0]->sent->due = 1;
 	full = UMAD_BYTES - r.f[0]->bytes;
 	r.f[0]->bytes += full;
-	umad_timer_ready(&r.t->k, 0);
+	umad_timer_ready(r.t->k.umad);
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	assert_int_equal(((struct umad_hdr *)r.in)->status, ETIMEDOUT);
 	r.f[0]->bytes -= full;
@@ -298,8 +298,9 @@ static void sets(void **state)
 	begin(&r, 0);
 	port = &sh_hca(&r.t->k.dev, 1)->port[1]; /* of host 1: LID 4 */
 	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &id), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &second, &fd), -EAGAIN);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS + 1, O_RDWR, &second, &fd),
+			 -EAGAIN);
 	memcpy(data, smp(&r, id, 4, 1, 0x15, 0, NULL, &status), 64);
 	assert_int_equal(status, 0);
 	assert_int_equal(mad32(data, 20), 0x0251086a);
@@ -397,8 +398,8 @@ static void sets(void **state)
 }
 
 /*
- * A block of P_Keys is one event of the port, however many of them change, as on the card; none if they
- * stay. Which of them were set can be read.
+ * A block of P_Keys is one event of the port, however many of them change, as on the card; none if
+ * they stay. Which of them were set can be read.
  */
 static void pkey_blocks(void **state)
 {
@@ -418,7 +419,7 @@ static void pkey_blocks(void **state)
 	begin(&r, 0);
 	port = &sh_hca(&r.t->k.dev, 0)->port[0];
 	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &id), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	ctx = kt_open_raw(r.t, 0);
 	assert_int_equal(kt_cmd(r.t, ctx, UV_GET_CONTEXT, &open, sizeof(open), 16), 0);
 	async = r.t->fds[0];
@@ -453,7 +454,7 @@ static void ends_managed(void **state)
 
 	(void)state;
 	begin(&r, 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd), 0);
 	sh_hca(&r.t->k.dev, 1)->port[1].sm_lid = 4;
 	r.t->k.stop = true;
 	umad_free(issm);
@@ -491,7 +492,7 @@ static void receiver_held(void **state)
 	alarm(120);
 	sh_lock(&k->dev, &held->lock);
 	for (int i = 0; i < 3; i++)
-		gsi_send(k, &w, data, sizeof(data));
+		gsi_send(k->umad, &w, data, sizeof(data));
 	while (__atomic_load_n(&k->umad->late, __ATOMIC_RELAXED) < 3)
 		usleep(100);
 	assert_int_equal(c->drops_state, 0);
@@ -503,7 +504,7 @@ static void receiver_held(void **state)
 	assert_int_equal(k->umad->late, 0);
 	sh_lock(&k->dev, &held->lock);
 	for (int i = 0; i < 4200; i++)
-		gsi_send(k, &w, data, sizeof(data));
+		gsi_send(k->umad, &w, data, sizeof(data));
 	while (__atomic_load_n(&k->umad->leaving, __ATOMIC_RELAXED) > 64)
 		usleep(100);
 	assert_true(c->drops_state + c->drops_memory >= 3 + 4200 - 64);
@@ -514,7 +515,7 @@ static void receiver_held(void **state)
 	/* What a held lock keeps from being freed goes with a daemon. Here it would be a leak. */
 #ifndef __SANITIZE_ADDRESS__
 	sh_lock(&k->dev, &held->lock);
-	gsi_send(k, &w, data, sizeof(data));
+	gsi_send(k->umad, &w, data, sizeof(data));
 #endif
 	end(&r);
 	alarm(0);
@@ -643,7 +644,7 @@ static void short_headers(void **state)
 
 	(void)state;
 	begin_hosts(&r, 0, 1);
-	assert_int_equal(umad_open(&r.t->k, &p, 0, O_RDWR, &f, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, 0, O_RDWR, &f, &fd), 0);
 	assert_int_equal(umad_register(f, &q), 0);
 	request(&r, q.id, 2, 1, 1, 1, 0x11);
 	memmove(r.out + 56, r.out + 64, 256);

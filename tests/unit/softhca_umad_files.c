@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: the daemon frees a umad file when its last user has closed it, and never before: not
- * when another process has looked into the FIFO, and also when inotify has not reported the close. A
- * process that opens many leaves descriptors for others.
+ * when another process has looked into the FIFO, and also when inotify has not reported the close.
+ * A process that opens many leaves descriptors for others.
  */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -22,7 +22,10 @@
 #define QUEUED 16384	 /* events that inotify keeps, by default */
 #define MOST   (1 << 20) /* where it keeps more, the queue is not filled here */
 
-/* 0: none; 1: the next openat() for both ends of a FIFO finds no file left in the system, and so on. */
+/*
+ * 0: none; 1: the next openat() for both ends of a FIFO finds no file left in the system, and so
+ * on.
+ */
 static int starve;
 
 int __real_openat(int dirfd, const char *path, int flags, ...);
@@ -54,7 +57,7 @@ static int peep(const struct umad_file *f)
 	int own;
 
 	name_of(f, path + strlen(path));
-	own = openat(f->k->dir_fd, path, O_RDONLY | O_NONBLOCK);
+	own = openat(f->u->k->dir_fd, path, O_RDONLY | O_NONBLOCK);
 	assert_true(own >= 0);
 	return own;
 }
@@ -74,7 +77,7 @@ static void again(struct rig *r, int i)
 {
 	struct kproc p = {.host = 3, .pid = getpid()};
 
-	assert_int_equal(umad_open(&r->t->k, &p, 0, O_RDWR, &r->f[i], &r->fd[i]), 0);
+	assert_int_equal(umad_open(r->t->k.umad, &p, 0, O_RDWR, &r->f[i], &r->fd[i]), 0);
 }
 
 static void looked_into(void **state)
@@ -208,8 +211,9 @@ static void old_doubt(void **state)
 }
 
 /*
- * To ask for readers the daemon closes its own end for a moment, and may find no file left to open it
- * again. The next look does that. Until then it has neither forgotten how to take bytes out nor who reads.
+ * To ask for readers the daemon closes its own end for a moment, and may find no file left to open
+ * it again. The next look does that. Until then it has neither forgotten how to take bytes out nor
+ * who reads.
  */
 static void no_file_left(void **state)
 {
@@ -241,8 +245,8 @@ static void no_file_left(void **state)
 }
 
 /*
- * An issm file that cannot be opened is no subnet manager: what programs have subscribed to stays, no
- * port says that it has one, and the next open succeeds.
+ * An issm file that cannot be opened is no subnet manager: what programs have subscribed to stays,
+ * no port says that it has one, and the next open succeeds.
  */
 static void manager_without_file(void **state)
 {
@@ -266,15 +270,15 @@ static void manager_without_file(void **state)
 	assert_int_equal(get(&r, 0, 320), 320);
 	assert_int_equal(r.t->k.umad->ninforms, 1);
 	starve = 1;
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), -ENFILE);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), -ENFILE);
 	assert_int_equal(starve, 0);
 	assert_int_equal(r.t->k.umad->ninforms, 1);
 	assert_int_equal(r.t->k.umad->managers, 0);
 	assert_int_equal(r.t->k.hcas[1].sm_ports, 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	assert_int_equal(r.t->k.umad->ninforms, 0);
 	/* The port has one now, and who is refused leaves it that. */
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &second, &other), -EAGAIN);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &second, &other), -EAGAIN);
 	assert_int_equal(r.t->k.umad->managers, 1);
 	assert_int_equal(r.t->k.hcas[1].sm_ports, 1 << 1);
 	umad_free(issm);
@@ -303,8 +307,8 @@ static void card_failed(void **state)
 
 	(void)state;
 	begin(&r, 3);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd[0]), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, 1, O_RDWR, &second, &fd[1]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd[0]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, 1, O_RDWR, &second, &fd[1]), 0);
 	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, 0, &id), 0);
 	fail_card(&r, 0);
 	assert_int_equal(count(&r), 1);
@@ -315,9 +319,9 @@ static void card_failed(void **state)
 	assert_int_equal(poll(&ended, 1, 0), 1);
 	assert_true(ended.revents & POLLHUP);
 	for (uint32_t port = 0; port < 2; port++) {
-		assert_int_equal(umad_open(&r.t->k, &p, port, O_RDWR, &second, &fd[0]), -ENXIO);
+		assert_int_equal(umad_open(r.t->k.umad, &p, port, O_RDWR, &second, &fd[0]), -ENXIO);
 		assert_int_equal(
-			umad_open(&r.t->k, &p, UMAD_MINORS + port, O_RDWR, &second, &fd[0]),
+			umad_open(r.t->k.umad, &p, UMAD_MINORS + port, O_RDWR, &second, &fd[0]),
 			-ENXIO);
 	}
 	/* Others go on, and hear nothing from it. */
@@ -335,7 +339,9 @@ static void card_failed(void **state)
 
 enum { LIMIT = 200, SHARE = LIMIT / 4 };
 
-/* A program that opens files without end leaves descriptors of the daemon for others, of all kinds. */
+/*
+ * A program that opens files without end leaves descriptors of the daemon for others, of all kinds.
+ */
 static void share(void **state)
 {
 	struct kproc greedy = {.host = 3, .pid = 1000000}, other = {.host = 3, .pid = 1000001};
@@ -352,17 +358,17 @@ static void share(void **state)
 	low.rlim_cur = LIMIT;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
 	for (int i = 0; i < SHARE; i++)
-		assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[i], &fd[i]), 0);
-	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
-	assert_int_equal(cm_channel_open(&r.t->k, &greedy, O_RDWR, &ch, &fd[SHARE]), -EMFILE);
-	assert_int_equal(cm_channel_open(&r.t->k, &other, O_RDWR, &ch, &fd[SHARE]), 0);
+		assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[i], &fd[i]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
+	assert_int_equal(cm_channel_open(r.t->k.rdmacm, &greedy, O_RDWR, &ch, &fd[SHARE]), -EMFILE);
+	assert_int_equal(cm_channel_open(r.t->k.rdmacm, &other, O_RDWR, &ch, &fd[SHARE]), 0);
 	cm_channel_free(ch);
 	close(fd[SHARE]);
 	/* What it closes, it may open again. */
 	umad_free(file[7]);
 	close(fd[7]);
-	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[7], &fd[7]), 0);
-	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
+	assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[7], &fd[7]), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
 	while (r.t->k.umad->files->prev->pid == greedy.pid)
 		umad_free(r.t->k.umad->files->prev);
 	for (int i = 0; i < SHARE; i++)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what ports and the switch tell the subnet manager by Trap, until it answers; what the
- * subnet administrator tells subscribers by Report; and who gets what is sent to a group.
+ * Description: what ports and the switch tell the subnet manager by Trap, until it answers; what
+ * the subnet administrator tells subscribers by Report; and who gets what is sent to a group.
  */
 #include "softhca/device/memory/tables.h"
 #include "softhca/kernel/ports.h"
@@ -62,7 +62,7 @@ static void later(struct rig *r)
 	static uint64_t now = UINT64_C(1) << 60;
 
 	now += UINT64_C(1000000000000);
-	(void)notice_due(&r->t->k, now);
+	(void)notice_due(r->t->k.umad, now);
 }
 
 static void silence(struct rig *r, int i)
@@ -128,8 +128,8 @@ static void set_port(struct rig *r, uint32_t host, uint32_t number, uint32_t wha
 }
 
 /*
- * A manager on host 1. It cannot tell a port that is down who it is, and hears of links all the same.
- * When it ends, the built-in one is where it was, though its port has another LID now.
+ * A manager on host 1. It cannot tell a port that is down who it is, and hears of links all the
+ * same. When it ends, the built-in one is where it was, though its port has another LID now.
  */
 static void another_manager(void **state)
 {
@@ -142,7 +142,7 @@ static void another_manager(void **state)
 	(void)state;
 	begin_hosts(&r, 1, 3);
 	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	port(&r, 0, 1, SH_PORT_DOWN);
 	for (uint32_t host = 0; host < 3; host++)
 		for (uint32_t number = host ? 1 : 2; number <= 2; number++)
@@ -177,7 +177,7 @@ static void the_switchs_manager(void **state)
 	begin_hosts(&r, 1, 3);
 	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
 	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &ask), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	memcpy(data, smp(&r, ask, SWITCH, GET, PORT_INFO, 0, NULL, &status), 64);
 	assert_int_equal(mad16(data, 18), 1);
 	mad_put16(data, 18, 3);
@@ -207,7 +207,7 @@ static void masks(void **state)
 	(void)state;
 	begin_hosts(&r, 0, 2);
 	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	n = notice(&r, 0, 1, TRAP, 144);
 	assert_int_equal(from(&r), 3);
 	assert_int_equal(n[0] & 0x7f, 4);
@@ -316,8 +316,8 @@ static void reports(void **state)
 }
 
 /*
- * A subscriber waits at the LID that it had: with another one it has no subscription, and the reports that
- * nobody has answered end. It can subscribe anew, and hears of what happens there.
+ * A subscriber waits at the LID that it had: with another one it has no subscription, and the
+ * reports that nobody has answered end. It can subscribe anew, and hears of what happens there.
  */
 static void moved_subscriber(void **state)
 {
@@ -353,8 +353,9 @@ static void moved_subscriber(void **state)
 }
 
 /*
- * `softhca port ... sm` has moved the built-in manager to LID 3, while a port was down that so knows the
- * earlier one yet. What the manager says of itself, and its Reports, name its present port.
+ * `softhca port ... sm` has moved the built-in manager to LID 3, while a port was down that so
+ * knows the earlier one yet. What the manager says of itself, and its Reports, name its present
+ * port.
  */
 static void moved_manager(void **state)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: an agent that was registered with RMPP gets as one message what a program that makes its
- * segments itself sends to it, and the sender reads what the kernel of such an agent says about them.
+ * Description: an agent that was registered with RMPP gets as one message what a program that makes
+ * its segments itself sends to it, and the sender reads what the kernel of such an agent says about
+ * them.
  */
 #include "softhca/kernel/umad/reassemble.h"
 #include "softhca_umad_rig.h"
@@ -27,7 +28,10 @@ static uint8_t octet(size_t at)
 	return (uint8_t)(at * 7 + at / 256);
 }
 
-/* A segment in r->out, so that what is to be wrong can be changed. The last one has `left` octets of data. */
+/*
+ * A segment in r->out, so that what is to be wrong can be changed. The last one has `left` octets
+ * of data.
+ */
 static uint8_t *segment(struct rig *r, uint8_t method, uint32_t number, uint32_t of, uint32_t left)
 {
 	uint8_t *m = request(r, method & 0x80 ? server : client, method & 0x80 ? 1 : 3, VENDOR, 1,
@@ -122,7 +126,7 @@ static void request_in_segments(void **state)
 		heard(&r, ACK, 0, 3, 1 + WINDOW);
 		nothing_for(&r, 1);
 	}
-	assert_int_equal(reassemble_due(&r.t->k, UINT64_C(1) << 60), 0);
+	assert_int_equal(reassemble_due(r.t->k.umad, UINT64_C(1) << 60), 0);
 	nothing_for(&r, 0);
 	send(&r, 3, 3, 50);
 	nothing_for(&r, 0);
@@ -133,7 +137,9 @@ static void request_in_segments(void **state)
 	end(&r);
 }
 
-/* The answer of a server that makes its segments itself: the client has it as it would from others. */
+/*
+ * The answer of a server that makes its segments itself: the client has it as it would from others.
+ */
 static void response_in_segments(void **state)
 {
 	struct rig r;
@@ -195,7 +201,7 @@ static void given_up(void **state)
 	up(&r, 0, 1);
 	send(&r, 1, 3, 50);
 	heard(&r, ACK, 0, 1, 1 + WINDOW);
-	assert_int_equal(reassemble_due(&r.t->k, UINT64_C(1) << 60), 0);
+	assert_int_equal(reassemble_due(r.t->k.umad, UINT64_C(1) << 60), 0);
 	heard(&r, ABORT, 118, 0, 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		mad_put32(segment(&r, METHOD_SET, 1, 3, 50), AT_TID + 4, i);
@@ -205,7 +211,7 @@ static void given_up(void **state)
 		assert_int_equal(get(&r, 0, 320), 320);
 	nothing_for(&r, 0);
 	assert_int_equal(r.t->k.umad->nassemblies, 64);
-	(void)reassemble_due(&r.t->k, UINT64_C(1) << 60);
+	(void)reassemble_due(r.t->k.umad, UINT64_C(1) << 60);
 	assert_int_equal(r.t->k.umad->nassemblies, 0);
 	assert_int_equal(r.t->k.umad->assembly_bytes, 0);
 	nothing_for(&r, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: responses are kept as requests are, by RMPP until they are acknowledged and else by their
- * time limit, although nothing answers them.
+ * Description: responses are kept as requests are, by RMPP until they are acknowledged and else by
+ * their time limit, although nothing answers them.
  */
 #include "softhca/host/process.h"
 #include "softhca/kernel/umad/segments.h"
@@ -10,9 +10,9 @@
 enum { ACTIVE = 1, ACK = 2 };
 
 /*
- * A response that has a time limit is sent again as often as its sender said, since nothing answers it,
- * and then the sender reads its header with the error. While it waits, it cannot be sent once more to
- * the same place.
+ * A response that has a time limit is sent again as often as its sender said, since nothing answers
+ * it, and then the sender reads its header with the error. While it waits, it cannot be sent once
+ * more to the same place.
  */
 static void response_with_limit(void **state)
 {
@@ -45,7 +45,7 @@ static void response_with_limit(void **state)
 	for (int i = 0; i < 3; i++) {
 		nothing_for(&r, 1);
 		r.f[1]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 		nothing_for(&r, 0);
 	}
 	assert_int_equal(get(&r, 1, 320), 64 + 24);
@@ -56,7 +56,9 @@ static void response_with_limit(void **state)
 	end(&r);
 }
 
-/* A file asks itself: a response that is sent again may end a request that is sent again as well. */
+/*
+ * A file asks itself: a response that is sent again may end a request that is sent again as well.
+ */
 static void response_to_itself(void **state)
 {
 	uint32_t asks;
@@ -82,7 +84,7 @@ static void response_to_itself(void **state)
 	}
 	/* The response is first, and then the new request with the number of the old one. */
 	r.f[1]->sent->due = r.f[1]->sent->next->due = 1;
-	umad_timer_ready(&r.t->k, 0);
+	umad_timer_ready(r.t->k.umad);
 	assert_int_equal(get(&r, 1, 320), 320);
 	assert_int_equal(r.in[64 + 3], METHOD_GET | 0x80);
 	nothing_for(&r, 1);
@@ -139,12 +141,12 @@ static void table_of_server(void **state)
 				assert_int_equal(get(&r, 0, 320), -EAGAIN);
 				assert_true(r.f[1]->sent->due <= sh_now() + 2000000000);
 				r.f[1]->sent->due = 1;
-				umad_timer_ready(&r.t->k, 0);
+				umad_timer_ready(r.t->k.umad);
 			}
 			assert_int_equal(get(&r, 1, 320), 64 + 24);
 			assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
 			nothing_for(&r, 0);
-			(void)segments_due(&r.t->k, UINT64_C(1) << 60);
+			(void)segments_due(r.t->k.umad, UINT64_C(1) << 60);
 			assert_null(r.t->k.umad->segments);
 			/* Once more, and the client acknowledges it. */
 			m = request(&r, client, TO_SERVER, VENDOR, 1, METHOD_GET, 0x20);

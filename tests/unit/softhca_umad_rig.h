@@ -41,7 +41,7 @@ static inline void begin_hosts(struct rig *r, uint32_t second, uint32_t hosts)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct kproc p = {.host = i ? second : 0, .pid = getpid()};
 
-		assert_int_equal(umad_open(&r->t->k, &p, 0, O_RDWR, &r->f[i], &r->fd[i]), 0);
+		assert_int_equal(umad_open(r->t->k.umad, &p, 0, O_RDWR, &r->f[i], &r->fd[i]), 0);
 		assert_int_equal(umad_enable_pkey(r->f[i]), 0);
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: which way management datagrams take, call by call, without sockets: global and directed
- * routes, which queue pair they have to name, and in which partition they have to be.
+ * Description: which way management datagrams take, call by call, without sockets: global and
+ * directed routes, which queue pair they have to name, and in which partition they have to be.
  */
 #include <endian.h>
 #include <errno.h>
@@ -53,8 +53,8 @@ static void asked_at(struct rig *r, uint32_t id, uint16_t lid, uint8_t class, ui
 }
 
 /*
- * Who answers on a global route says by which of his GIDs he was asked. What is sent to a GID that is
- * not the receiver's is lost, as kernels lose it.
+ * Who answers on a global route says by which of his GIDs he was asked. What is sent to a GID that
+ * is not the receiver's is lost, as kernels lose it.
  */
 static void global_routes(void **state)
 {
@@ -119,8 +119,8 @@ static bool reaches(struct rig *r, uint32_t id)
 }
 
 /*
- * Faults that make packets wait, or send them twice, are not about datagrams: no rule of them chooses, counts
- * or is used up by one, and none stands before a rule that takes the datagram.
+ * Faults that make packets wait, or send them twice, are not about datagrams: no rule of them
+ * chooses, counts or is used up by one, and none stands before a rule that takes the datagram.
  */
 static void faults(void **state)
 {
@@ -179,7 +179,10 @@ static void directed_route(void **state)
 	end(&r);
 }
 
-/* Subnet management is served on QP 0 only, the rest on QP 1 only: a request to the other one is lost. */
+/*
+ * Subnet management is served on QP 0 only, the rest on QP 1 only: a request to the other one is
+ * lost.
+ */
 static void wrong_queue_pair(void **state)
 {
 	static const struct {
@@ -224,7 +227,7 @@ static void wrong_queue_pair(void **state)
 		for (int again = 0; cases[i].lost && again < 3; again++) {
 			assert_int_equal(get(&r, 0, 320), -EAGAIN);
 			r.f[0]->sent->due = 1;
-			umad_timer_ready(&r.t->k, 0);
+			umad_timer_ready(r.t->k.umad);
 		}
 		assert_int_equal(get(&r, 0, 320), cases[i].lost ? 64 + 24 : 320);
 		assert_int_equal(h->status, cases[i].lost ? ETIMEDOUT : 0);
@@ -233,8 +236,9 @@ static void wrong_queue_pair(void **state)
 }
 
 /*
- * Two ports talk on QP 1 by a P_Key that both have, one of them as a full member. What comes names the
- * place in the receiver's own table. A port counts what it does not take, and the sender's time ends.
+ * Two ports talk on QP 1 by a P_Key that both have, one of them as a full member. What comes names
+ * the place in the receiver's own table. A port counts what it does not take, and the sender's time
+ * ends.
  */
 static void partitions(void **state)
 {
@@ -275,7 +279,7 @@ static void partitions(void **state)
 				assert_int_equal(to->traffic[0].rcv_constraint, 1 + builtin);
 				assert_int_equal(to->counters.drops_pkey, 1 + builtin);
 				r.f[0]->sent->due = 1;
-				umad_timer_ready(&r.t->k, 0);
+				umad_timer_ready(r.t->k.umad);
 				assert_int_equal(get(&r, 0, 320), 64 + 24);
 				assert_int_equal(h->status, ETIMEDOUT);
 				continue;

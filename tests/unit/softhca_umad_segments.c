@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: an agent that was registered without RMPP gets a table in segments, which it acknowledges
- * itself; together they are what an agent with RMPP gets as one message.
+ * Description: an agent that was registered without RMPP gets a table in segments, which it
+ * acknowledges itself; together they are what an agent with RMPP gets as one message.
  */
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/transport/fault.h"
@@ -129,8 +129,8 @@ static void acknowledged(void **state)
 }
 
 /*
- * What makes no sense about segments ends the table, and whoever said it reads ABORT with the reason. To
- * ABORT itself nothing is said.
+ * What makes no sense about segments ends the table, and whoever said it reads ABORT with the
+ * reason. To ABORT itself nothing is said.
  */
 static void senseless(void **state)
 {
@@ -219,17 +219,17 @@ static void given_up(void **state)
 	ask(&r);
 	segment(&r, 1);
 	for (int i = 0; i < 4; i++) {
-		assert_true(segments_due(&r.t->k, now) != 0);
+		assert_true(segments_due(r.t->k.umad, now) != 0);
 		segment(&r, 1);
 		nothing(&r);
 	}
-	assert_int_equal(segments_due(&r.t->k, now), 0);
+	assert_int_equal(segments_due(r.t->k.umad, now), 0);
 	assert_null(r.t->k.umad->segments);
 	/* Nor is anything left of an agent that has gone. */
 	ask(&r);
 	segment(&r, 1);
 	assert_int_equal(umad_unregister(r.f[0], plain), 0);
-	(void)segments_due(&r.t->k, now);
+	(void)segments_due(r.t->k.umad, now);
 	assert_null(r.t->k.umad->segments);
 	end(&r);
 }
@@ -305,15 +305,15 @@ static void on_their_way(void **state)
 	segment(&r, 4);
 	nothing(&r);
 	/* What was lost comes again. */
-	assert_true(segments_due(&r.t->k, now) != 0);
+	assert_true(segments_due(r.t->k.umad, now) != 0);
 	for (uint32_t n = 2; n <= 4; n++)
 		segment(&r, n);
 	nothing(&r);
 	sh_hca(&r.t->k.dev, 1)->port[0].state = 1;
-	assert_true(segments_due(&r.t->k, now) != 0);
+	assert_true(segments_due(r.t->k.umad, now) != 0);
 	nothing(&r);
 	sh_hca(&r.t->k.dev, 1)->port[0].state = 4;
-	assert_true(segments_due(&r.t->k, now) != 0);
+	assert_true(segments_due(r.t->k.umad, now) != 0);
 	segment(&r, 2);
 	r.f[0] = f;
 	end(&r);
@@ -352,19 +352,19 @@ static void no_progress(void **state)
 	segment(&r, 1);
 	say(&r, ACK, 1, 2);
 	segment(&r, 2);
-	due = segments_due(&r.t->k, 1);
+	due = segments_due(r.t->k.umad, 1);
 	for (int i = 0; i < 10; i++) {
 		say(&r, ACK, 1, 2);
 		nothing(&r);
-		assert_int_equal(segments_due(&r.t->k, 1), due);
+		assert_int_equal(segments_due(r.t->k.umad, 1), due);
 	}
 	for (int i = 0; i < 4; i++) {
-		assert_true(segments_due(&r.t->k, UINT64_C(1) << 60) != 0);
+		assert_true(segments_due(r.t->k.umad, UINT64_C(1) << 60) != 0);
 		segment(&r, 2);
 		say(&r, ACK, 1, 2);
 		nothing(&r);
 	}
-	assert_int_equal(segments_due(&r.t->k, UINT64_C(1) << 60), 0);
+	assert_int_equal(segments_due(r.t->k.umad, UINT64_C(1) << 60), 0);
 	assert_null(r.t->k.umad->segments);
 	end(&r);
 }

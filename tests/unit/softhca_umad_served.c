@@ -96,7 +96,10 @@ static void served(void **state)
 	end(&r);
 }
 
-/* Nobody acknowledges: the first segment comes as often as the client said, and the client hears of it. */
+/*
+ * Nobody acknowledges: the first segment comes as often as the client said, and the client hears of
+ * it.
+ */
 static void served_by_nobody(void **state)
 {
 	struct rig r;
@@ -108,15 +111,18 @@ static void served_by_nobody(void **state)
 		segment_of_set(&r, 1);
 		nothing_for(&r, 1);
 		nothing_for(&r, 0);
-		/* Kernels do not wait longer for an acknowledgement, whatever the limit for the answer. */
+		/*
+		 * Kernels do not wait longer for an acknowledgement, whatever the limit for the
+		 * answer.
+		 */
 		assert_true(r.f[0]->sent->due <= sh_now() + 2000000000);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 	}
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
 	nothing_for(&r, 1);
-	(void)segments_due(&r.t->k, UINT64_C(1) << 60);
+	(void)segments_due(r.t->k.umad, UINT64_C(1) << 60);
 	assert_null(r.t->k.umad->segments);
 	/* Once it has all, it is asked no more, and has the client's time for the answer. */
 	set(&r, 60000, 2);
@@ -127,7 +133,7 @@ static void served_by_nobody(void **state)
 	server_says(&r, ACK, ACTIVE, 3, 3);
 	assert_true(r.f[0]->sent->due > sh_now() + 50 * UINT64_C(1000000000));
 	r.f[0]->sent->due = 1;
-	umad_timer_ready(&r.t->k, 0);
+	umad_timer_ready(r.t->k.umad);
 	nothing_for(&r, 1);
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	/* It wants no more: nobody is told what becomes of the request. */
@@ -152,8 +158,9 @@ static void all_of_set(struct rig *r)
 }
 
 /*
- * Without a limit nobody waits for an answer, but the client's kernel waits for the acknowledgement: the
- * request is sent again, the transaction is taken until then, and its end without one is told.
+ * Without a limit nobody waits for an answer, but the client's kernel waits for the
+ * acknowledgement: the request is sent again, the transaction is taken until then, and its end
+ * without one is told.
  */
 static void without_limit(void **state)
 {
@@ -172,7 +179,7 @@ static void without_limit(void **state)
 		assert_int_equal(umad_write(r.f[0], again, sizeof(again)), -EINVAL);
 		assert_in_range(r.f[0]->sent->due, 1, sh_now() + 2000000000);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 	}
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
@@ -194,7 +201,9 @@ static void without_limit(void **state)
 	end(&r);
 }
 
-/* Whom nobody hears, with RMPP at both ends: that is told as well, and soon, whatever the limit is. */
+/*
+ * Whom nobody hears, with RMPP at both ends: that is told as well, and soon, whatever the limit is.
+ */
 static void unheard(void **state)
 {
 	struct rig r;
@@ -209,7 +218,7 @@ static void unheard(void **state)
 		assert_non_null(r.f[0]->sent);
 		assert_in_range(r.f[0]->sent->due, 1, sh_now() + 2000000000);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 		assert_int_equal(get(&r, 0, 320), 64 + 24);
 		assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
 		assert_null(r.f[0]->sent);
@@ -278,14 +287,16 @@ static void served_without(void **state)
 	end(&r);
 }
 
-/* The server acknowledges the first segment and gets the second one. Then the request's time is up. */
+/*
+ * The server acknowledges the first segment and gets the second one. Then the request's time is up.
+ */
 static void due_after_one(struct rig *r)
 {
 	segment_of_set(r, 1);
 	server_says(r, ACK, ACTIVE, 1, 2);
 	segment_of_set(r, 2);
 	r->f[0]->sent->due = 1;
-	umad_timer_ready(&r->t->k, 0);
+	umad_timer_ready(r->t->k.umad);
 }
 
 /*
@@ -334,8 +345,8 @@ static void asked_anew(void **state)
 }
 
 /*
- * A server that acknowledges the same again and again keeps neither the request nor the place of its
- * segments: the sender hears of its timeout when it would have, and so does who sends a table.
+ * A server that acknowledges the same again and again keeps neither the request nor the place of
+ * its segments: the sender hears of its timeout when it would have, and so does who sends a table.
  */
 static void no_progress(void **state)
 {
@@ -364,7 +375,7 @@ static void no_progress(void **state)
 	for (int i = 0; i < 2; i++) {
 		server_says(&r, ACK, ACTIVE, 2, 3);
 		r.f[0]->sent->due = 1;
-		umad_timer_ready(&r.t->k, 0);
+		umad_timer_ready(r.t->k.umad);
 	}
 	segment_of_set(&r, 3);
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
@@ -373,8 +384,8 @@ static void no_progress(void **state)
 }
 
 /*
- * What is said to have segments and is shorter than the headers of its class: no kernel takes it from a
- * program, and so the server, which would get it in segments, reads nothing.
+ * What is said to have segments and is shorter than the headers of its class: no kernel takes it
+ * from a program, and so the server, which would get it in segments, reads nothing.
  */
 static void shorter_than_headers(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: services of the subnet administrator: who registers, finds, changes and deletes them,
- * their keys, partitions and leases, and how many there may be.
+ * Description: services of the subnet administrator: who registers, finds, changes and deletes
+ * them, their keys, partitions and leases, and how many there may be.
  */
 #include "softhca/host/process.h"
 #include "softhca/kernel/umad/sa_service.h"
@@ -192,17 +192,17 @@ static void leases(void **state)
 	assert_int_equal(mad32(got, 28), UINT32_MAX);
 	assert_true(r.t->k.umad->due && r.t->k.umad->due <= begun + 60000 * second);
 	/* What is left of it is told. */
-	due = sa_service_due(&r.t->k, begun);
+	due = sa_service_due(r.t->k.umad, begun);
 	assert_true(due >= begun + 1000 * second && due < begun + 1400 * second);
 	service(&r, 1, GET, ID, 2);
 	assert_int_equal(ask(&r, 1, &got), 0);
 	assert_true(mad32(got, 28) <= 2000 && mad32(got, 28) > 1000);
 	/* The first ends, then the second; the third stays. */
-	due = sa_service_due(&r.t->k, due);
+	due = sa_service_due(r.t->k.umad, due);
 	assert_true(due >= begun + 2000 * second);
 	service(&r, 1, GET_TABLE, 0, 0);
 	assert_int_equal(table(&r, 1), 2);
-	assert_int_equal(sa_service_due(&r.t->k, due), 0);
+	assert_int_equal(sa_service_due(r.t->k.umad, due), 0);
 	assert_int_equal(table(&r, 1), 1);
 	assert_int_equal(mad64(r.in + 64, 56), 3);
 	end(&r);
@@ -232,7 +232,7 @@ static void limits(void **state)
 	service(&r, 0, SET, RID, 201);
 	assert_int_equal(ask(&r, 0, &got), 0);
 	assert_int_equal(r.t->k.umad->nservices, 65);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(r.t->k.umad, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	assert_int_equal(r.t->k.umad->nservices, 0);
 	assert_null(r.t->k.umad->services);
 	umad_free(issm);

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What addresses mean. Those of the wire's network, as IP addresses or GIDs, name ports on it. Other IP
- * addresses of the blocks in softhca/host/address.h name host, HCA and port; the machine's own name the
- * first active port of the host that asks; GIDs name themselves.
+ * What addresses mean. Those of the wire's network, as IP addresses or GIDs, name ports on it.
+ * Other IP addresses of the blocks in softhca/host/address.h name host, HCA and port; the machine's
+ * own name the first active port of the host that asks; GIDs name themselves.
  */
 #include <endian.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/host/address.h"
-#include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
+#include "softhca/kernel/wire_engine.h"
 #include "address.h"
+#include "rdmacm.h"
 
 static bool in_block(const union cm_sockaddr *a, unsigned int *host, unsigned int *n)
 {
@@ -54,31 +58,31 @@ static bool take_ip(const union cm_sockaddr *a, struct sh_ip *ip)
 }
 
 /* The LID that the address has on the wire, wherever its port is. */
-static uint16_t on_wire(const struct kernel *k, const union cm_sockaddr *a)
+static uint16_t on_wire(const struct rdmacm *cm, const union cm_sockaddr *a)
 {
 	struct sh_ip ip;
 
-	return take_ip(a, &ip) ? wire_lid(k, ip) : 0;
+	return take_ip(a, &ip) ? wire_lid(cm->k, ip) : 0;
 }
 
-static bool own_on_wire(const struct kernel *k, const union cm_sockaddr *a, uint32_t *hca,
+static bool own_on_wire(const struct rdmacm *cm, const union cm_sockaddr *a, uint32_t *hca,
 			uint32_t *port)
 {
 	struct sh_ip ip;
 
-	return take_ip(a, &ip) && wire_own(k, ip, hca, port);
+	return take_ip(a, &ip) && wire_own(cm->k, ip, hca, port);
 }
 
-uint16_t cm_addr_far(const struct kernel *k, const union cm_sockaddr *a)
+uint16_t cm_addr_far(const struct rdmacm *cm, const union cm_sockaddr *a)
 {
 	uint32_t hca, port;
 
-	return own_on_wire(k, a, &hca, &port) ? 0 : on_wire(k, a);
+	return own_on_wire(cm, a, &hca, &port) ? 0 : on_wire(cm, a);
 }
 
-uint16_t cm_wire_family(const struct kernel *k)
+uint16_t cm_wire_family(const struct rdmacm *cm)
 {
-	return sh_ip_is4(k->cfg.device.wire.network) ? AF_INET : AF_INET6;
+	return sh_ip_is4(cm->cfg->wire.network) ? AF_INET : AF_INET6;
 }
 
 static void put_ip(union cm_sockaddr *a, uint16_t family, struct sh_ip ip)
@@ -93,25 +97,25 @@ static void put_ip(union cm_sockaddr *a, uint16_t family, struct sh_ip ip)
 		sh_ip_put(ip, a->ib.gid);
 }
 
-void cm_addr_of_far(const struct kernel *k, uint16_t family, uint16_t lid, union cm_sockaddr *a)
+void cm_addr_of_far(const struct rdmacm *cm, uint16_t family, uint16_t lid, union cm_sockaddr *a)
 {
-	put_ip(a, family, wire_address_of(k, lid));
+	put_ip(a, family, wire_address_of(cm->k, lid));
 }
 
-void cm_addr_on_wire(const struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
+void cm_addr_on_wire(const struct rdmacm *cm, uint16_t family, uint32_t hca, uint32_t port,
 		     union cm_sockaddr *a)
 {
-	put_ip(a, family, wire_address(k, hca, port));
+	put_ip(a, family, wire_address(cm->k, hca, port));
 }
 
-bool cm_addr_any(const struct kernel *k, const union cm_sockaddr *a)
+bool cm_addr_any(const struct rdmacm *cm, const union cm_sockaddr *a)
 {
 	static const uint8_t loopback[16] = {[15] = 1};
 	unsigned int host, n;
 
 	if (cm_addr_zero(a))
 		return true;
-	if (on_wire(k, a))
+	if (on_wire(cm, a))
 		return false;
 	if (a->family == AF_INET)
 		return ntohl(a->in.sin_addr.s_addr) >> 24 == 127 && !in_block(a, &host, &n);
@@ -186,18 +190,13 @@ void cm_addr_loopback(union cm_sockaddr *a, uint16_t family, uint16_t port)
 	cm_addr_set_port(a, 0, port);
 }
 
-bool cm_port_active(struct kernel *k, uint32_t hca, uint32_t port)
+bool cm_port_first(struct rdmacm *cm, uint32_t host, uint32_t *hca, uint32_t *port)
 {
-	return !k->hcas[hca].fatal && sh_hca(&k->dev, hca)->port[port - 1].state == 4;
-}
-
-bool cm_port_first(struct kernel *k, uint32_t host, uint32_t *hca, uint32_t *port)
-{
-	uint32_t n = k->cfg.device.hcas_per_host;
+	uint32_t n = cm->cfg->hcas_per_host;
 
 	for (uint32_t i = host * n; i < (host + 1) * n; i++)
-		for (uint32_t p = 1; p <= k->cfg.device.ports; p++)
-			if (cm_port_active(k, i, p)) {
+		for (uint32_t p = 1; p <= cm->cfg->ports; p++)
+			if (port_active(cm->k, i, p)) {
 				*hca = i;
 				*port = p;
 				return true;
@@ -205,11 +204,11 @@ bool cm_port_first(struct kernel *k, uint32_t host, uint32_t *hca, uint32_t *por
 	return false;
 }
 
-bool cm_port_by_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
+bool cm_port_by_gid(struct rdmacm *cm, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
 {
-	for (uint32_t i = 0; i < k->dev.hcas; i++)
-		for (uint32_t p = 1; p <= k->cfg.device.ports; p++)
-			if (!memcmp(sh_hca(&k->dev, i)->port[p - 1].gid[0], gid, 16)) {
+	for (uint32_t i = 0; i < cm->dev->hcas; i++)
+		for (uint32_t p = 1; p <= cm->cfg->ports; p++)
+			if (!memcmp(sh_hca(cm->dev, i)->port[p - 1].gid[0], gid, 16)) {
 				*hca = i;
 				*port = p;
 				return true;
@@ -237,56 +236,55 @@ static bool of_machine(const union cm_sockaddr *a)
 	return found;
 }
 
-int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
+int cm_addr_find(struct rdmacm *cm, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
 		 uint32_t *port)
 {
-	uint32_t ports = k->cfg.device.ports, per_host = k->cfg.device.hcas_per_host;
+	uint32_t ports = cm->cfg->ports, per_host = cm->cfg->hcas_per_host;
 	unsigned int where, n;
 
-	if (a->family == CM_AF_IB && cm_port_by_gid(k, a->ib.gid, hca, port))
+	if (a->family == CM_AF_IB && cm_port_by_gid(cm, a->ib.gid, hca, port))
 		return 0;
-	if (own_on_wire(k, a, hca, port))
-		return k->hcas[*hca].fatal ? -ETIMEDOUT : 0;
-	if (a->family == CM_AF_IB || on_wire(k, a))
+	if (own_on_wire(cm, a, hca, port))
+		return cm->hcas[*hca].fatal ? -ETIMEDOUT : 0;
+	if (a->family == CM_AF_IB || on_wire(cm, a))
 		return -ENODEV;
 	if (in_block(a, &where, &n)) {
-		if (where >= k->cfg.device.hosts || n > per_host * ports)
+		if (where >= cm->cfg->hosts || n > per_host * ports)
 			return -ETIMEDOUT;
 		*hca = where * per_host + (n - 1) / ports;
 		*port = (n - 1) % ports + 1;
-		return k->hcas[*hca].fatal ? -ETIMEDOUT : 0;
+		return cm->hcas[*hca].fatal ? -ETIMEDOUT : 0;
 	}
 	/* With a wire, the machine's other interfaces have nothing to do with the card. */
-	return !k->cfg.device.wire.n && of_machine(a) && cm_port_first(k, host, hca, port)
-		       ? 0
-		       : -ENODEV;
+	return !cm->cfg->wire.n && of_machine(a) && cm_port_first(cm, host, hca, port) ? 0
+										       : -ENODEV;
 }
 
-int cm_addr_own(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
+int cm_addr_own(struct rdmacm *cm, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
 		uint32_t *port)
 {
-	int err = cm_addr_find(k, host, a, hca, port);
+	int err = cm_addr_find(cm, host, a, hca, port);
 
-	if (!err && k->hcas[*hca].host == host)
+	if (!err && cm->hcas[*hca].host == host)
 		return 0;
 	/* The machine has the address, on an interface that is not the card's. */
-	if (err == -ENODEV && k->cfg.device.wire.n && !on_wire(k, a) && of_machine(a))
+	if (err == -ENODEV && cm->cfg->wire.n && !on_wire(cm, a) && of_machine(a))
 		return err;
 	return a->family == CM_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
 }
 
-void cm_addr_of(struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
+void cm_addr_of(struct rdmacm *cm, uint16_t family, uint32_t hca, uint32_t port,
 		union cm_sockaddr *a)
 {
-	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
-	unsigned int n = k->hcas[hca].unit * k->cfg.device.ports + port;
+	const struct sh_port *p = &sh_hca(cm->dev, hca)->port[port - 1];
+	unsigned int n = cm->hcas[hca].unit * cm->cfg->ports + port;
 
 	memset(a, 0, sizeof(*a));
 	a->family = family;
 	if (family == AF_INET)
-		a->in.sin_addr = sh_host_address(k->hcas[hca].host, n);
+		a->in.sin_addr = sh_host_address(cm->hcas[hca].host, n);
 	else if (family == AF_INET6)
-		a->in6.sin6_addr = sh_host_address6(k->hcas[hca].host, n);
+		a->in6.sin6_addr = sh_host_address6(cm->hcas[hca].host, n);
 	else
 		memcpy(a->ib.gid, p->gid[0], 16);
 }

@@ -10,6 +10,7 @@
 #include "attr.h"
 #include "id.h"
 #include "path.h"
+#include "rdmacm.h"
 
 #define M_STATE		0x1u
 #define M_ACCESS	0x8u
@@ -39,7 +40,7 @@ static int pkey_unconnected(const struct cm_id *id)
 {
 	uint16_t pkey = id->src.family == CM_AF_IB ? be16toh(id->src.ib.pkey) : 0;
 
-	return pkey & 0x7fff ? cm_path_pkey_index(id->k, id->hca, id->port, pkey) : 0;
+	return pkey & 0x7fff ? cm_path_pkey_index(id->cm->dev, id->hca, id->port, pkey) : 0;
 }
 
 static int attr_unconnected(const struct cm_id *id, uint32_t state, struct cm_qp_attr *a)
@@ -64,7 +65,7 @@ static int attr_unconnected(const struct cm_id *id, uint32_t state, struct cm_qp
 
 static int attr_init(const struct cm_id *id, struct cm_qp_attr *a)
 {
-	int pkey = cm_path_pkey_index(id->k, id->hca, id->port, id->path.pkey);
+	int pkey = cm_path_pkey_index(id->cm->dev, id->hca, id->port, id->path.pkey);
 
 	a->mask = M_STATE | M_ACCESS | M_PKEY_INDEX | M_PORT;
 	a->pkey_index = (uint16_t)(pkey < 0 ? 0 : pkey);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/process.h"
 #include "channel.h"
@@ -15,7 +14,7 @@
 #include "mcast.h"
 #include "rdmacm.h"
 
-int cm_channel_open(struct kernel *k, struct kproc *p, uint32_t flags, struct cm_channel **out,
+int cm_channel_open(struct rdmacm *cm, struct kproc *p, uint32_t flags, struct cm_channel **out,
 		    int *fd)
 {
 	struct cm_channel *ch = calloc(1, sizeof(*ch));
@@ -24,22 +23,22 @@ int cm_channel_open(struct kernel *k, struct kproc *p, uint32_t flags, struct cm
 
 	if (!ch)
 		return -ENOMEM;
-	err = cm_table_add(&k->rdmacm->channels, ch, &index);
+	err = cm_table_add(&cm->channels, ch, &index);
 	if (err)
 		goto err_free;
-	ch->k = k;
+	ch->cm = cm;
 	ch->host = p->host;
 	ch->pid = p->pid;
-	err = fifo_open(&ch->fifo, k,
+	err = fifo_open(&ch->fifo, cm->k,
 			&(struct fifo_opening){.dir = "channels",
 					       .index = index,
-					       .generation = ++k->rdmacm->generation,
+					       .generation = ++cm->generation,
 					       .flags = flags,
 					       .pid = p->pid},
 			fd);
 	if (err)
 		goto err_table;
-	HASH_ADD(hh, k->rdmacm->by_ino, fifo.ino, sizeof(ch->fifo.ino), ch);
+	HASH_ADD(hh, cm->by_ino, fifo.ino, sizeof(ch->fifo.ino), ch);
 	if (!ch->hh.tbl) {
 		err = -ENOMEM;
 		goto err_fifo;
@@ -51,7 +50,7 @@ err_fifo:
 	close(*fd);
 	fifo_close(&ch->fifo);
 err_table:
-	cm_table_del(&k->rdmacm->channels, index);
+	cm_table_del(&cm->channels, index);
 err_free:
 	free(ch);
 	return err;
@@ -59,7 +58,7 @@ err_free:
 
 void cm_channel_free(struct cm_channel *ch)
 {
-	struct kernel *k = ch->k;
+	struct rdmacm *cm = ch->cm;
 	struct cm_event *e, *tmp;
 	uint32_t reported;
 
@@ -67,8 +66,8 @@ void cm_channel_free(struct cm_channel *ch)
 		cm_id_destroy(ch->ids, &reported);
 	DL_FOREACH_SAFE(ch->events, e, tmp)
 	cm_event_drop(e);
-	HASH_DELETE(hh, k->rdmacm->by_ino, ch);
-	cm_table_del(&k->rdmacm->channels, ch->fifo.index);
+	HASH_DELETE(hh, cm->by_ino, ch);
+	cm_table_del(&cm->channels, ch->fifo.index);
 	fifo_close(&ch->fifo);
 	free(ch);
 }
@@ -79,23 +78,23 @@ void cm_channel_check(struct cm_channel *ch)
 		cm_channel_free(ch);
 }
 
-struct cm_channel *cm_channel_get(struct kernel *k, uint32_t index, uint32_t generation)
+struct cm_channel *cm_channel_get(struct rdmacm *cm, uint32_t index, uint32_t generation)
 {
-	struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, index);
+	struct cm_channel *ch = cm_table_get(&cm->channels, index);
 
 	return ch && ch->fifo.generation == generation ? ch : NULL;
 }
 
-int cm_channel_by_fd(struct kernel *k, pid_t tid, int fd, struct cm_channel **out)
+int cm_channel_by_fd(struct rdmacm *cm, pid_t tid, int fd, struct cm_channel **out)
 {
 	struct cm_channel *ch;
 	dev_t dev;
 	ino_t ino;
-	int err = fifo_of_fd(k, tid, fd, &dev, &ino);
+	int err = fifo_of_fd(cm->k, tid, fd, &dev, &ino);
 
 	if (err)
 		return err;
-	HASH_FIND(hh, k->rdmacm->by_ino, &ino, sizeof(ino), ch);
+	HASH_FIND(hh, cm->by_ino, &ino, sizeof(ino), ch);
 	if (!ch || ch->fifo.dev != dev)
 		return -EINVAL;
 	*out = ch;
@@ -131,7 +130,7 @@ void cm_event_queue(struct cm_event *e)
 	DL_APPEND(ch->events, e);
 	DL_APPEND2(e->id->events, e, prev_of_id, next_of_id);
 	ch->unread++;
-	ch->k->rdmacm->count.event[e->resp.event]++;
+	ch->cm->count.event[e->resp.event]++;
 	cm_channel_level(ch);
 }
 

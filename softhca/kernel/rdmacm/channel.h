@@ -15,8 +15,8 @@
 
 struct cm_id;
 struct cm_member;
-struct kernel;
 struct kproc;
+struct rdmacm;
 
 struct cm_event {
 	struct cm_event *prev, *next; /* of the channel */
@@ -27,7 +27,7 @@ struct cm_event {
 	struct cm_event_resp resp;
 };
 struct cm_channel {
-	struct kernel *k;
+	struct rdmacm *cm;
 	struct fifo fifo;
 	uint32_t host;
 	struct cm_event *events;
@@ -39,18 +39,18 @@ struct cm_channel {
 };
 
 /* *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
-int cm_channel_open(struct kernel *k, struct kproc *p, uint32_t flags, struct cm_channel **out,
+int cm_channel_open(struct rdmacm *cm, struct kproc *p, uint32_t flags, struct cm_channel **out,
 		    int *fd);
 /* The last user has closed the file, or the instance ends: destroys the ids. */
 void cm_channel_free(struct cm_channel *ch);
 /* Of one in doubt (fifo.h): frees it if it has no user any more. */
 void cm_channel_check(struct cm_channel *ch);
-struct cm_channel *cm_channel_get(struct kernel *k, uint32_t index, uint32_t generation);
+struct cm_channel *cm_channel_get(struct rdmacm *cm, uint32_t index, uint32_t generation);
 /*
  * Behind a descriptor of a client: 0, -ENOENT (nothing is open there) or -EINVAL (something else
  * is).
  */
-int cm_channel_by_fd(struct kernel *k, pid_t tid, int fd, struct cm_channel **out);
+int cm_channel_by_fd(struct rdmacm *cm, pid_t tid, int fd, struct cm_channel **out);
 
 /*
  * An event with that type and status in the id's channel, or NULL: the id's program does not know

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "address.h"
 #include "channel.h"
 #include "command.h"
@@ -141,7 +140,7 @@ int cm_cmd_join_mcast(struct cm_call *c)
 int cm_cmd_leave_mcast(struct cm_call *c)
 {
 	const struct cm_of_id *cmd = (const void *)c->in;
-	struct cm_member *m = cm_table_get(&c->k->rdmacm->hosts[c->ch->host].members, cmd->id);
+	struct cm_member *m = cm_table_get(&c->cm->hosts[c->ch->host].members, cmd->id);
 	struct cm_number_resp resp;
 	struct cm_id *id;
 	int err;

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "command.h"
 #include "exchange.h"
 #include "id.h"
@@ -130,7 +129,7 @@ int cm_cmd_reject(struct cm_call *c)
 	struct cm_id *id;
 
 	/* Where older kernels have the reason, they have nothing. */
-	if (!reason || c->k->cfg.device.face == SH_FACE_OFED)
+	if (!reason || cm_ofed(c))
 		reason = CONSUMER;
 	if (reason != CONSUMER && reason != NO_VENDOR_OPTION)
 		return -EINVAL;

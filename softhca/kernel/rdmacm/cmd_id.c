@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
-#include "softhca/kernel/process.h"
 #include "channel.h"
 #include "command.h"
 #include "exchange.h"
@@ -28,12 +26,12 @@ static int type_of(const struct cm_call *c, const struct cm_create_id *cmd, uint
 		return 0;
 	case CM_PS_IB:
 		*type = cmd->qp_type;
-		if (c->k->cfg.device.face == SH_FACE_OFED)
+		if (cm_ofed(c))
 			*type = CM_QPT_RC;
 		return 0;
 	}
 	*type = CM_QPT_RC;
-	return c->k->cfg.device.face == SH_FACE_OFED ? 0 : -EINVAL;
+	return cm_ofed(c) ? 0 : -EINVAL;
 }
 
 int cm_cmd_create_id(struct cm_call *c)
@@ -84,7 +82,7 @@ int cm_cmd_migrate_id(struct cm_call *c)
 	struct cm_id *id;
 	int err;
 
-	err = cm_channel_by_fd(c->k, c->tid, (int)cmd->value, &from);
+	err = cm_channel_by_fd(c->cm, c->tid, (int)cmd->value, &from);
 	if (err)
 		return err;
 	if (from->host != c->ch->host)
@@ -105,8 +103,7 @@ static int user_value(struct cm_call *c, const struct cm_set_option *cmd, void *
 {
 	if (cmd->len != len)
 		return -EINVAL;
-	return c->k->user->read(c->k->user_arg, &c->proc->user, cmd->optval, to, len) < 0 ? -EFAULT
-											  : 0;
+	return cm_read(c, cmd->optval, to, len);
 }
 
 static int set_tos(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
@@ -154,7 +151,10 @@ static int set_ack_timeout(struct cm_call *c, struct cm_id *id, const struct cm_
 	return 0;
 }
 
-/* The first path that is for both directions counts. As a kernel copies all of them, each is to be there. */
+/*
+ * The first path that is for both directions counts. As a kernel copies all of them, each is to be
+ * there.
+ */
 static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
 {
 	struct cm_path_data path[PATHS_AT_ONCE], found = {0};
@@ -164,9 +164,8 @@ static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_
 		return -EINVAL;
 	for (at = 0; at < n; at += count) {
 		count = n - at < PATHS_AT_ONCE ? n - at : PATHS_AT_ONCE;
-		if (c->k->user->read(c->k->user_arg, &c->proc->user,
-				     cmd->optval + at * sizeof(path[0]), path,
-				     count * sizeof(path[0])) < 0)
+		if (cm_read(c, cmd->optval + at * sizeof(path[0]), path, count * sizeof(path[0])) <
+		    0)
 			return -EFAULT;
 		for (uint32_t i = 0; i < count && found.flags != CM_PATH_FLAGS; i++)
 			found = path[i];
@@ -177,7 +176,7 @@ static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_
 int cm_cmd_set_option(struct cm_call *c)
 {
 	const struct cm_set_option *cmd = (const void *)c->in;
-	bool ofed = c->k->cfg.device.face == SH_FACE_OFED;
+	bool ofed = cm_ofed(c);
 	struct cm_id *id;
 	int err;
 
@@ -208,7 +207,7 @@ int cm_cmd_set_option(struct cm_call *c)
 int cm_cmd_get_event(struct cm_call *c)
 {
 	/* Kernels of OFED's time know less of an event, and tell all that or nothing. */
-	bool ofed = c->k->cfg.device.face == SH_FACE_OFED;
+	bool ofed = cm_ofed(c);
 	size_t size = ofed ? offsetof(struct cm_event_resp, ece) : sizeof(struct cm_event_resp);
 	uint64_t response;
 	struct cm_event *e = c->ch->events;

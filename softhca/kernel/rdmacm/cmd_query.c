@@ -4,21 +4,23 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "attr.h"
 #include "command.h"
 #include "id.h"
 #include "path.h"
+#include "rdmacm.h"
 
 static uint64_t guid_of(const struct cm_id *id)
 {
-	return htobe64(sh_hca(&id->k->dev, id->hca)->node_guid);
+	return htobe64(sh_hca(id->cm->dev, id->hca)->node_guid);
 }
 
 static const struct sh_port *port_of(const struct cm_id *id)
 {
-	return &sh_hca(&id->k->dev, id->hca)->port[id->port - 1];
+	return &sh_hca(id->cm->dev, id->hca)->port[id->port - 1];
 }
 
 int cm_cmd_query_route(struct cm_call *c)
@@ -38,7 +40,7 @@ int cm_cmd_query_route(struct cm_call *c)
 		return cm_respond(c, cmd->response, &r, sizeof(r));
 	r.node_guid = guid_of(id);
 	r.port = (uint8_t)id->port;
-	r.ibdev_index = id->k->hcas[id->hca].unit;
+	r.ibdev_index = id->cm->hcas[id->hca].unit;
 	if (id->has_path) {
 		r.num_paths = 1;
 		cm_path_user(&id->path, &r.path[0]);
@@ -73,7 +75,7 @@ static int query_addr(struct cm_call *c, const struct cm_id *id, uint64_t respon
 		r.node_guid = guid_of(id);
 		r.port = (uint8_t)id->port;
 		r.pkey = pkey_of(id);
-		r.ibdev_index = id->k->hcas[id->hca].unit;
+		r.ibdev_index = id->cm->hcas[id->hca].unit;
 	}
 	return cm_respond(c, response, &r, sizeof(r));
 }
@@ -106,7 +108,7 @@ static int query_gid(struct cm_call *c, const struct cm_id *id, uint64_t respons
 		r.node_guid = guid_of(id);
 		r.port = (uint8_t)id->port;
 		r.pkey = pkey = pkey_of(id);
-		r.ibdev_index = id->k->hcas[id->hca].unit;
+		r.ibdev_index = id->cm->hcas[id->hca].unit;
 	}
 	memset(&a, 0, sizeof(a));
 	as_ib(id, &id->src, id->device ? port_of(id)->gid[0] : zero, pkey, &a);

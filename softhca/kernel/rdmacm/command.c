@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * One write() on rdma_cm: the header, the table of commands, the response. The daemon trusts nothing of it. The checks are
- * those of the kernel, in its order:
+ * One write() on rdma_cm: the header, the table of commands, the response. The daemon trusts
+ * nothing of it. The checks are those of the kernel, in its order:
  *
  *	shorter than its header, unknown number, body longer than what was written	EINVAL
  *	GET_OPTION									ENOSYS
@@ -11,12 +11,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/kernel/process.h"
+#include "softhca/kernel/user.h"
 #include "softhca/protocol.h"
 #include "channel.h"
 #include "command.h"
 #include "id.h"
+#include "rdmacm.h"
 
 static const struct {
 	int (*fn)(struct cm_call *c);
@@ -53,12 +56,21 @@ _Static_assert((int)CM_BIND_IP == SH_CM_BIND_IP && (int)CM_RESOLVE_IP == SH_CM_R
 _Static_assert(sizeof(struct cm_hdr) == sizeof(struct sh_cm_header), "the header");
 _Static_assert(offsetof(struct cm_event_resp, ece) == SH_CM_EVENT_ROOM, "room for an event");
 
+bool cm_ofed(const struct cm_call *c)
+{
+	return c->cm->cfg->face == SH_FACE_OFED;
+}
+
+int cm_read(struct cm_call *c, uint64_t addr, void *to, size_t len)
+{
+	return client_read(c->cm->k, &c->proc->user, addr, to, len);
+}
+
 int cm_respond(struct cm_call *c, uint64_t where, const void *what, size_t len)
 {
 	if (len > c->out_len)
 		len = c->out_len;
-	return c->k->user->write(c->k->user_arg, &c->proc->user, where, what, len) < 0 ? -EFAULT
-										       : 0;
+	return client_write(c->cm->k, &c->proc->user, where, what, len);
 }
 
 int cm_call_id(struct cm_call *c, uint32_t number, struct cm_id **out)
@@ -73,20 +85,18 @@ static int user_in(struct cm_call *c, uint64_t addr, size_t offset, void *to, si
 		memcpy(to, (const char *)c->text + offset, len);
 		return 0;
 	}
-	addr += offset;
-	return c->k->user->read(c->k->user_arg, &c->proc->user, addr, to, len) < 0 ? -EFAULT : 0;
+	return cm_read(c, addr + offset, to, len);
 }
 
 static int run(struct cm_call *c, uint64_t addr, uint64_t len)
 {
-	bool ofed = c->k->cfg.device.face == SH_FACE_OFED;
 	struct cm_hdr hdr;
 
 	if (len < sizeof(hdr))
 		return -EINVAL;
 	if (user_in(c, addr, 0, &hdr, sizeof(hdr)) < 0)
 		return -EFAULT;
-	if (hdr.number >= (ofed ? CM_NUMBERS_OFED : CM_NUMBERS))
+	if (hdr.number >= (cm_ofed(c) ? CM_NUMBERS_OFED : CM_NUMBERS))
 		return -EINVAL;
 	if ((uint64_t)hdr.in + sizeof(hdr) > len)
 		return -EINVAL;
@@ -106,12 +116,8 @@ int cm_command(struct cm_call *c, uint64_t addr, uint64_t len)
 {
 	int err = run(c, addr, len);
 
-	/* A program that waits asks in vain before it sleeps, which is no failure. */
-	if (err != -EAGAIN) {
-		c->k->count.commands++;
+	/* A program that waits asks in vain before it sleeps. */
+	if (err != -EAGAIN)
 		c->ch->commands++;
-	}
-	if (err < 0 && err != -EAGAIN)
-		c->k->count.failed++;
 	return err;
 }

@@ -14,11 +14,11 @@
 
 struct cm_channel;
 struct cm_id;
-struct kernel;
 struct kproc;
+struct rdmacm;
 
 struct cm_call {
-	struct kernel *k;
+	struct rdmacm *cm;
 	struct kproc *proc; /* of the caller */
 	pid_t tid;
 	bool privileged; /* may use ports below 1024 */
@@ -32,6 +32,9 @@ struct cm_call {
 
 /* One write(). 0, or -errno; -EAGAIN: there is no event. */
 int cm_command(struct cm_call *c, uint64_t addr, uint64_t len);
+bool cm_ofed(const struct cm_call *c); /* does the program see a kernel of OFED's time? */
+/* What the program has there. 0, -EFAULT */
+int cm_read(struct cm_call *c, uint64_t addr, void *to, size_t len);
 int cm_respond(struct cm_call *c, uint64_t where, const void *what, size_t len); /* 0, -EFAULT */
 int cm_call_id(struct cm_call *c, uint32_t number, struct cm_id **out);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "address.h"
 #include "channel.h"
 #include "exchange.h"
@@ -28,7 +27,7 @@ static uint64_t timewait_ns(const struct cm_id *id)
 
 static void wait_for_answer(struct cm_id *id)
 {
-	cm_id_timer(id, sh_now() + id->k->rdmacm->response_ns);
+	cm_id_timer(id, sh_now() + id->cm->response_ns);
 }
 
 static void send_request(struct cm_id *id)
@@ -46,7 +45,7 @@ static void send_request(struct cm_id *id)
 	m->psn = id->psn;
 	m->param = id->sent;
 	m->ece = id->ece;
-	cm_message_send(id->k, m);
+	cm_message_send(id->cm, m);
 }
 
 static void send_rep(struct cm_id *id)
@@ -58,7 +57,7 @@ static void send_rep(struct cm_id *id)
 	m->psn = id->psn;
 	m->param = id->sent;
 	m->ece = id->ece;
-	cm_message_send(id->k, m);
+	cm_message_send(id->cm, m);
 }
 
 void cm_exchange_send(struct cm_id *id)
@@ -72,7 +71,7 @@ void cm_exchange_send(struct cm_id *id)
 		send_rep(id);
 		break;
 	case CM_X_DREQ_SENT:
-		cm_message_send(id->k, cm_message_new(id, CM_M_DREQ));
+		cm_message_send(id->cm, cm_message_new(id, CM_M_DREQ));
 		break;
 	default:
 		return;
@@ -105,7 +104,7 @@ int cm_exchange_rtu(struct cm_id *id)
 	if (id->x != CM_X_REP_RECEIVED)
 		return -EINVAL;
 	id->x = CM_X_ESTABLISHED;
-	cm_message_send(id->k, cm_message_new(id, CM_M_RTU));
+	cm_message_send(id->cm, cm_message_new(id, CM_M_RTU));
 	return 0;
 }
 
@@ -121,7 +120,7 @@ static void send_rej(struct cm_id *id, int status, const uint8_t *data, size_t l
 						: CM_ABOUT_OTHER;
 	if (len)
 		memcpy(m->param.data, data, len);
-	cm_message_send(id->k, m);
+	cm_message_send(id->cm, m);
 }
 
 /* For the peer the connection may stand: its RTU is under way, or was lost. */
@@ -140,20 +139,20 @@ void cm_exchange_again(struct cm_id *id)
 		m = cm_message_new(id, CM_M_MRA);
 		if (m)
 			m->about = CM_ABOUT_REQ;
-		cm_message_send(id->k, m);
+		cm_message_send(id->cm, m);
 	} else if (id->x == CM_X_ENDED && id->refused && !cm_id_is_ud(id)) {
 		m = cm_message_new(id, CM_M_REJ);
 		if (m) {
 			m->status = id->refused - 1;
 			memcpy(m->param.data, id->sent.data, CM_REJ_DATA);
 		}
-		cm_message_send(id->k, m);
+		cm_message_send(id->cm, m);
 	} else if (id->x >= CM_X_DREQ_SENT && id->far && !id->refused && !cm_id_is_ud(id)) {
 		/* The peer has not heard of the connection, which has ended here. */
 		m = cm_message_new(id, CM_M_REJ);
 		if (m)
 			m->status = STALE;
-		cm_message_send(id->k, m);
+		cm_message_send(id->cm, m);
 	} else if (id->x == CM_X_ENDED && id->refused) {
 		(void)cm_sidr_reply(id, id->refused - 1, id->sent.data, CM_SIDR_REP_DATA);
 	}
@@ -226,7 +225,7 @@ int cm_exchange_disconnect(struct cm_id *id)
 		cm_exchange_send(id);
 		break;
 	case CM_X_DREQ_RECEIVED:
-		cm_message_send(id->k, cm_message_new(id, CM_M_DREP));
+		cm_message_send(id->cm, cm_message_new(id, CM_M_DREP));
 		enter_timewait(id);
 		break;
 	default:
@@ -253,7 +252,7 @@ void cm_exchange_end(struct cm_id *id)
 		cm_farewell(id);
 		break;
 	case CM_X_DREQ_RECEIVED:
-		cm_message_send(id->k, cm_message_new(id, CM_M_DREP));
+		cm_message_send(id->cm, cm_message_new(id, CM_M_DREP));
 		break;
 	case CM_X_SIDR_RECEIVED:
 		(void)cm_sidr_reply(id, 2, NULL, 0);
@@ -271,7 +270,7 @@ static void give_up(struct cm_id *id)
 	enum cm_exchange x = id->x;
 	struct cm_event *e;
 
-	id->k->rdmacm->count.given_up++;
+	id->cm->count.given_up++;
 	if (x == CM_X_DREQ_SENT) {
 		disconnected(id, -ETIMEDOUT);
 		enter_timewait(id);
@@ -300,7 +299,7 @@ void cm_exchange_due(struct cm_id *id)
 		give_up(id);
 	} else {
 		id->tries--;
-		id->k->rdmacm->count.repeated++;
+		id->cm->count.repeated++;
 		cm_exchange_send(id);
 	}
 }
@@ -332,7 +331,7 @@ void cm_exchange_established(struct cm_id *id)
 		cm_event_queue(e);
 }
 
-void cm_exchange_deliver(struct kernel *k, struct cm_message *m)
+void cm_exchange_deliver(struct rdmacm *cm, struct cm_message *m)
 {
 	struct cm_id *id;
 	struct cm_message *answer;
@@ -341,20 +340,20 @@ void cm_exchange_deliver(struct kernel *k, struct cm_message *m)
 	switch (m->kind) {
 	case CM_M_REQ:
 	case CM_M_SIDR_REQ:
-		status = cm_request(k, m);
+		status = cm_request(cm, m);
 		if (status <= 0)
 			return;
 		answer = cm_message_answer(m, m->kind == CM_M_REQ ? CM_M_REJ : CM_M_SIDR_REP);
 		if (answer)
 			answer->status = m->kind == CM_M_REQ ? status : status == 8 ? 1 : 2;
-		cm_message_send(k, answer);
+		cm_message_send(cm, answer);
 		return;
 	case CM_M_DREQ:
-		id = cm_id_by_comm(k, m->to);
+		id = cm_id_by_comm(cm, m->to);
 		if (!id || id->x == CM_X_TIMEWAIT || id->x == CM_X_ENDED) {
-			cm_message_send(k, cm_message_answer(m, CM_M_DREP));
+			cm_message_send(cm, cm_message_answer(m, CM_M_DREP));
 		} else if (id->x == CM_X_DREQ_SENT) {
-			cm_message_send(k, cm_message_answer(m, CM_M_DREP));
+			cm_message_send(cm, cm_message_answer(m, CM_M_DREP));
 			disconnected(id, 0);
 			enter_timewait(id);
 		} else if (id->x >= CM_X_REP_SENT && id->x <= CM_X_ESTABLISHED) {
@@ -364,16 +363,16 @@ void cm_exchange_deliver(struct kernel *k, struct cm_message *m)
 		}
 		return;
 	case CM_M_DREP:
-		id = cm_id_by_comm(k, m->to);
+		id = cm_id_by_comm(cm, m->to);
 		if (id && id->x == CM_X_DREQ_SENT) {
 			disconnected(id, 0);
 			enter_timewait(id);
 		}
 		return;
 	case CM_M_SIDR_REP:
-		cm_sidr_deliver(k, m);
+		cm_sidr_deliver(cm, m);
 		return;
 	default:
-		cm_rc_deliver(k, m);
+		cm_rc_deliver(cm, m);
 	}
 }

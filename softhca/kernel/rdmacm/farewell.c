@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See farewell.h. All of them wait equally long, so the table has them in the order in which they are due. */
+/*
+ * See farewell.h. All of them wait equally long, so the table has them in the order in which they
+ * are due.
+ */
 #include <stdlib.h>
 
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "exchange.h"
 #include "farewell.h"
 #include "id.h"
@@ -19,20 +21,20 @@ struct cm_farewell {
 };
 
 /* At the end of the table. */
-static void enter(struct rdmacm *r, struct cm_farewell *f)
+static void enter(struct rdmacm *cm, struct cm_farewell *f)
 {
-	f->due = sh_now() + r->response_ns;
-	HASH_ADD(hh, r->farewells, m.from, sizeof(f->m.from), f);
+	f->due = sh_now() + cm->response_ns;
+	HASH_ADD(hh, cm->farewells, m.from, sizeof(f->m.from), f);
 	/* Without memory it has been said once. */
 	if (f->hh.tbl)
-		cm_timer_set(r->k, f->due);
+		cm_timer_set(cm, f->due);
 	else
 		free(f);
 }
 
-static void drop(struct rdmacm *r, struct cm_farewell *f)
+static void drop(struct rdmacm *cm, struct cm_farewell *f)
 {
-	HASH_DELETE(hh, r->farewells, f);
+	HASH_DELETE(hh, cm->farewells, f);
 	free(f);
 }
 
@@ -44,64 +46,62 @@ void cm_farewell(struct cm_id *id)
 	if (f) {
 		f->m = *m;
 		f->tries = CM_TRIES;
-		enter(id->k->rdmacm, f);
+		enter(id->cm, f);
 	}
-	cm_message_send(id->k, m);
+	cm_message_send(id->cm, m);
 }
 
-void cm_farewell_heard(struct kernel *k, const struct cm_message *m)
+void cm_farewell_heard(struct rdmacm *cm, const struct cm_message *m)
 {
-	struct rdmacm *r = k->rdmacm;
 	struct cm_farewell *f;
 
 	if (m->kind != CM_M_DREP && m->kind != CM_M_DREQ && m->kind != CM_M_REJ)
 		return;
-	HASH_FIND(hh, r->farewells, &m->to, sizeof(m->to), f);
+	HASH_FIND(hh, cm->farewells, &m->to, sizeof(m->to), f);
 	if (f && f->m.to == m->from)
-		drop(r, f);
+		drop(cm, f);
 }
 
 /* Without memory it is not said this time. */
-static void say(struct kernel *k, const struct cm_farewell *f)
+static void say(struct rdmacm *cm, const struct cm_farewell *f)
 {
 	struct cm_message *m = calloc(1, sizeof(*m));
 
 	if (m)
 		*m = f->m;
-	cm_message_send(k, m);
+	cm_message_send(cm, m);
 }
 
-uint64_t cm_farewell_due(struct kernel *k, uint64_t now)
+uint64_t cm_farewell_due(struct rdmacm *cm, uint64_t now)
 {
-	struct rdmacm *r = k->rdmacm;
 	struct cm_farewell *f;
 
-	while ((f = r->farewells) && f->due <= now) {
+	while ((f = cm->farewells) && f->due <= now) {
 		if (!f->tries) {
-			r->count.given_up++;
-			drop(r, f);
+			cm->count.given_up++;
+			drop(cm, f);
 			continue;
 		}
 		f->tries--;
-		r->count.repeated++;
-		say(k, f);
-		HASH_DELETE(hh, r->farewells, f);
-		enter(r, f);
+		cm->count.repeated++;
+		say(cm, f);
+		HASH_DELETE(hh, cm->farewells, f);
+		enter(cm, f);
 	}
 	return f ? f->due : 0;
 }
 
-bool cm_farewells_again(struct kernel *k)
+bool cm_farewells_again(struct rdmacm *cm)
 {
 	struct cm_farewell *f, *tmp;
 
-	HASH_ITER(hh, k->rdmacm->farewells, f, tmp)
-	say(k, f);
-	return k->rdmacm->farewells;
+	HASH_ITER(hh, cm->farewells, f, tmp)
+	say(cm, f);
+	return cm->farewells;
 }
 
-void cm_farewells_free(struct rdmacm *r)
+void cm_farewells_free(struct rdmacm *cm)
 {
-	while (r->farewells)
-		drop(r, r->farewells);
+	while (cm->farewells)
+		drop(cm, cm->farewells);
 }

@@ -12,7 +12,6 @@
 
 struct cm_id;
 struct cm_message;
-struct kernel;
 struct rdmacm;
 
 /* Sends the DREQ of an id that ends. */
@@ -20,11 +19,11 @@ void cm_farewell(struct cm_id *id);
 /*
  * Ends a farewell, if the message is its answer. It came from the peer, for an id that has ended.
  */
-void cm_farewell_heard(struct kernel *k, const struct cm_message *m);
+void cm_farewell_heard(struct rdmacm *cm, const struct cm_message *m);
 /* Sends those again that are due. Returns when the next one is; 0: there is none. */
-uint64_t cm_farewell_due(struct kernel *k, uint64_t now);
+uint64_t cm_farewell_due(struct rdmacm *cm, uint64_t now);
 /* Sends all of them again, due or not. False: there are none. */
-bool cm_farewells_again(struct kernel *k);
-void cm_farewells_free(struct rdmacm *r);
+bool cm_farewells_again(struct rdmacm *cm);
+void cm_farewells_free(struct rdmacm *cm);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "softhca/device/transport/fault.h"
 #include "softhca/kernel/faults.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
 #include "softhca/protocol.h"
 #include "fault.h"
@@ -33,10 +32,11 @@ static struct sh_fault_rule *find(struct cm_faults *f, uint64_t scope)
 	return over;
 }
 
-static void set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+static void set(struct rdmacm *cm, const struct sh_fault_msg *m, uint32_t own_seed,
+		struct sh_status *st)
 {
 	uint64_t scope = scope_of(m->from, m->to);
-	struct sh_fault_rule *rule = find(&k->rdmacm->faults, scope);
+	struct sh_fault_rule *rule = find(&cm->faults, scope);
 
 	if (!rule) {
 		status_say(st, ENOSPC,
@@ -50,7 +50,7 @@ static void set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status
 	rule->scope = scope;
 	rule->rate = m->rate;
 	rule->count = m->count;
-	rule->seed = m->seeded ? m->seed : k->fault_seed;
+	rule->seed = m->seeded ? m->seed : own_seed;
 	rule->drawn = 0;
 }
 
@@ -79,10 +79,10 @@ static void seed(struct cm_faults *f, uint32_t value)
 	}
 }
 
-bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, unsigned int *ended,
-		  struct sh_status *st)
+bool cm_fault_set(struct rdmacm *cm, const struct sh_fault_msg *m, uint32_t own_seed,
+		  unsigned int *ended, struct sh_status *st)
 {
-	struct cm_faults *f = &k->rdmacm->faults;
+	struct cm_faults *f = &cm->faults;
 
 	if (m->kind == SH_FAULT_SEED)
 		seed(f, m->seed);
@@ -93,22 +93,22 @@ bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, unsigned int *
 	else if (m->kind == SH_FAULT_OFF || (m->kind == SH_FAULT_CM_DROP && !m->rate && !m->count))
 		*ended += end(f, m);
 	else if (m->kind == SH_FAULT_CM_DROP)
-		set(k, m, st);
+		set(cm, m, own_seed, st);
 	return m->kind == SH_FAULT_CM_DROP;
 }
 
-void cm_fault_show(struct kernel *k, struct out *o)
+void cm_fault_show(struct rdmacm *cm, struct out *o)
 {
 	for (int i = 0; i < CM_FAULTS; i++)
-		fault_show(k, &k->rdmacm->faults.rule[i], "cm-drop", o);
+		fault_show(cm->k, &cm->faults.rule[i], "cm-drop", o);
 }
 
-bool cm_fault_hits(struct kernel *k, uint32_t from, uint32_t to)
+bool cm_fault_hits(struct rdmacm *cm, uint32_t from, uint32_t to)
 {
-	bool lost = sh_partitioned(&k->dev, from, to);
+	bool lost = sh_partitioned(cm->dev, from, to);
 
 	for (int i = 0; i < CM_FAULTS; i++) {
-		struct sh_fault_rule *rule = &k->rdmacm->faults.rule[i];
+		struct sh_fault_rule *rule = &cm->faults.rule[i];
 		struct sh_fault_scope s = sh_fault_unpack(rule->scope);
 		bool hit;
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/room.h"
 #include "group.h"
@@ -15,13 +14,13 @@
 #define LAST_MLID  0xfffeu
 #define SCOPE	   2 /* of the broadcast group */
 
-static uint16_t free_mlid(const struct rdmacm *r)
+static uint16_t free_mlid(const struct rdmacm *cm)
 {
 	const struct cm_group *g;
 	uint32_t mlid;
 
 	for (mlid = FIRST_MLID; mlid <= LAST_MLID; mlid++) {
-		DL_FOREACH(r->groups, g)
+		DL_FOREACH(cm->groups, g)
 		if (g->mlid == mlid)
 			break;
 		if (!g)
@@ -30,11 +29,11 @@ static uint16_t free_mlid(const struct rdmacm *r)
 	return 0;
 }
 
-struct cm_group *cm_group_find(struct rdmacm *r, const uint8_t mgid[16])
+struct cm_group *cm_group_find(struct rdmacm *cm, const uint8_t mgid[16])
 {
 	struct cm_group *g;
 
-	DL_FOREACH(r->groups, g)
+	DL_FOREACH(cm->groups, g)
 	if (!memcmp(g->mgid, mgid, 16))
 		return g;
 	return NULL;
@@ -50,14 +49,14 @@ static void name(struct cm_group *g)
 	g->mgid[15] = (uint8_t)g->mlid;
 }
 
-struct cm_group *cm_group_new(struct rdmacm *r, const uint8_t mgid[16])
+struct cm_group *cm_group_new(struct rdmacm *cm, const uint8_t mgid[16])
 {
 	static const uint8_t zero[16];
 	struct cm_group *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
-	g->mlid = free_mlid(r);
+	g->mlid = free_mlid(cm);
 	if (!g->mlid) {
 		free(g);
 		return NULL;
@@ -65,8 +64,8 @@ struct cm_group *cm_group_new(struct rdmacm *r, const uint8_t mgid[16])
 	memcpy(g->mgid, mgid, 16);
 	if (!memcmp(mgid, zero, 16))
 		name(g);
-	DL_APPEND(r->groups, g);
-	ROOMS(group, r->k, g->mgid, true);
+	DL_APPEND(cm->groups, g);
+	ROOMS(group, cm->k, g->mgid, true);
 	return g;
 }
 
@@ -86,7 +85,7 @@ struct cm_group_port *cm_group_port(struct cm_group *g, uint32_t hca, uint32_t p
 	return p;
 }
 
-void cm_group_put(struct rdmacm *r, struct cm_group *g)
+void cm_group_put(struct rdmacm *cm, struct cm_group *g)
 {
 	struct cm_group_port *p, *tmp;
 
@@ -99,52 +98,52 @@ void cm_group_put(struct rdmacm *r, struct cm_group *g)
 	}
 	if (g->ports)
 		return;
-	DL_DELETE(r->groups, g);
-	ROOMS(group, r->k, g->mgid, false);
+	DL_DELETE(cm->groups, g);
+	ROOMS(group, cm->k, g->mgid, false);
 	free(g);
 }
 
-void cm_groups_free(struct rdmacm *r)
+void cm_groups_free(struct rdmacm *cm)
 {
 	struct cm_group_port *p;
 
-	while (r->groups) {
-		DL_FOREACH(r->groups->ports, p)
+	while (cm->groups) {
+		DL_FOREACH(cm->groups->ports, p)
 		p->ids = p->join = 0;
-		cm_group_put(r, r->groups);
+		cm_group_put(cm, cm->groups);
 	}
 }
 
 /* ---- by record ---- */
 
-void cm_groups_each(struct kernel *k, void (*fn)(void *arg, const struct cm_group *g), void *arg)
+void cm_groups_each(struct rdmacm *cm, void (*fn)(void *arg, const struct cm_group *g), void *arg)
 {
 	const struct cm_group *g;
 
-	DL_FOREACH(k->rdmacm->groups, g)
+	DL_FOREACH(cm->groups, g)
 	fn(arg, g);
 }
 
-const struct cm_group *cm_groups_find(struct kernel *k, const uint8_t mgid[16])
+const struct cm_group *cm_groups_find(struct rdmacm *cm, const uint8_t mgid[16])
 {
-	return cm_group_find(k->rdmacm, mgid);
+	return cm_group_find(cm, mgid);
 }
 
-uint32_t cm_groups_joined(struct kernel *k, uint32_t hca, uint32_t port)
+uint32_t cm_groups_joined(struct rdmacm *cm, uint32_t hca, uint32_t port)
 {
 	const struct cm_group_port *p;
 	const struct cm_group *g;
 	uint32_t n = 0;
 
-	DL_FOREACH(k->rdmacm->groups, g)
+	DL_FOREACH(cm->groups, g)
 	DL_FOREACH(g->ports, p)
 	n += p->hca == hca && p->port == port && p->join;
 	return n;
 }
 
-static struct cm_group *made_like(struct rdmacm *r, const struct cm_group *like)
+static struct cm_group *made_like(struct rdmacm *cm, const struct cm_group *like)
 {
-	struct cm_group *g = cm_group_new(r, like->mgid);
+	struct cm_group *g = cm_group_new(cm, like->mgid);
 
 	if (!g)
 		return NULL;
@@ -157,17 +156,17 @@ static struct cm_group *made_like(struct rdmacm *r, const struct cm_group *like)
 	return g;
 }
 
-const struct cm_group *cm_groups_join(struct kernel *k, const struct cm_group *like, uint32_t hca,
+const struct cm_group *cm_groups_join(struct rdmacm *cm, const struct cm_group *like, uint32_t hca,
 				      uint32_t port, uint8_t join, const struct cm_group_port **p)
 {
-	struct cm_group *g = cm_group_find(k->rdmacm, like->mgid);
+	struct cm_group *g = cm_group_find(cm, like->mgid);
 	struct cm_group_port *its;
 
 	if (!g)
-		g = made_like(k->rdmacm, like);
+		g = made_like(cm, like);
 	its = g ? cm_group_port(g, hca, port) : NULL;
 	if (!its) {
-		cm_group_put(k->rdmacm, g);
+		cm_group_put(cm, g);
 		return NULL;
 	}
 	its->join |= join;
@@ -175,10 +174,10 @@ const struct cm_group *cm_groups_join(struct kernel *k, const struct cm_group *l
 	return g;
 }
 
-bool cm_groups_leave(struct kernel *k, const uint8_t mgid[16], uint32_t hca, uint32_t port,
+bool cm_groups_leave(struct rdmacm *cm, const uint8_t mgid[16], uint32_t hca, uint32_t port,
 		     uint8_t join, struct cm_group *g, struct cm_group_port *p)
 {
-	struct cm_group *its = cm_group_find(k->rdmacm, mgid);
+	struct cm_group *its = cm_group_find(cm, mgid);
 	struct cm_group_port *member;
 
 	if (!its)
@@ -191,20 +190,20 @@ bool cm_groups_leave(struct kernel *k, const uint8_t mgid[16], uint32_t hca, uin
 	member->join &= (uint8_t)~join;
 	*g = *its;
 	*p = *member;
-	cm_group_put(k->rdmacm, its);
+	cm_group_put(cm, its);
 	return true;
 }
 
-void cm_groups_port_gone(struct kernel *k, uint32_t hca, uint32_t port)
+void cm_groups_port_gone(struct rdmacm *cm, uint32_t hca, uint32_t port)
 {
 	struct cm_group *g, *tmp;
 	struct cm_group_port *p;
 
-	DL_FOREACH_SAFE(k->rdmacm->groups, g, tmp)
+	DL_FOREACH_SAFE(cm->groups, g, tmp)
 	{
 		DL_FOREACH(g->ports, p)
 		if (p->hca == hca && p->port == port)
 			p->join = 0;
-		cm_group_put(k->rdmacm, g);
+		cm_group_put(cm, g);
 	}
 }

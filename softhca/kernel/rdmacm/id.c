@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "channel.h"
 #include "exchange.h"
 #include "id.h"
@@ -17,39 +18,39 @@
 
 struct cm_host *cm_host_of(const struct cm_id *id)
 {
-	return &id->k->rdmacm->hosts[id->host];
+	return &id->cm->hosts[id->host];
 }
 
 int cm_id_new(struct cm_channel *ch, uint32_t host, struct cm_id **out)
 {
-	struct rdmacm *r = ch->k->rdmacm;
+	struct rdmacm *cm = ch->cm;
 	struct cm_id *id = calloc(1, sizeof(*id));
 	int err;
 
 	if (!id)
 		return -ENOMEM;
-	id->k = ch->k;
+	id->cm = ch->cm;
 	id->host = host;
-	err = cm_due_reserve(&r->due_ids, HASH_COUNT(r->ids) + 1);
+	err = cm_due_reserve(&cm->due_ids, HASH_COUNT(cm->ids) + 1);
 	if (!err)
-		err = cm_table_add(&r->hosts[host].ids, id, &id->number);
+		err = cm_table_add(&cm->hosts[host].ids, id, &id->number);
 	if (err) {
 		free(id);
 		return err;
 	}
 	/* The lower half goes over the wire, where 0 stands for no id. */
-	if (!(uint32_t)++r->next_comm)
-		r->next_comm++;
-	id->comm = r->next_comm;
+	if (!(uint32_t)++cm->next_comm)
+		cm->next_comm++;
+	id->comm = cm->next_comm;
 	if (getrandom(&id->psn, sizeof(id->psn), GRND_NONBLOCK) != sizeof(id->psn))
 		id->psn = (uint32_t)id->comm * 2654435761u;
 	id->psn &= 0xffffff;
 	id->channel = ch;
 	DL_APPEND(ch->ids, id);
-	HASH_ADD(hh, r->ids, comm, sizeof(id->comm), id);
+	HASH_ADD(hh, cm->ids, comm, sizeof(id->comm), id);
 	if (!id->hh.tbl) {
 		DL_DELETE(ch->ids, id);
-		cm_table_del(&r->hosts[host].ids, id->number);
+		cm_table_del(&cm->hosts[host].ids, id->number);
 		free(id);
 		return -ENOMEM;
 	}
@@ -70,16 +71,16 @@ static void withdraw(struct cm_id *id)
 
 void cm_id_destroy(struct cm_id *id, uint32_t *reported)
 {
-	struct rdmacm *r = id->k->rdmacm;
+	struct rdmacm *cm = id->cm;
 
 	/* Nothing that this causes is to be told to its program. */
 	id->known = false;
 	withdraw(id);
 	cm_members_free(id);
 	cm_events_of(id, cm_event_drop);
-	if (cm_id_asked_by(id->k, id->peer) == id)
-		HASH_DELETE(ha, r->asked, id);
-	HASH_DELETE(hh, r->ids, id);
+	if (cm_id_asked_by(id->cm, id->peer) == id)
+		HASH_DELETE(ha, cm->asked, id);
+	HASH_DELETE(hh, cm->ids, id);
 	DL_DELETE(id->channel->ids, id);
 	cm_table_del(&cm_host_of(id)->ids, id->number);
 	*reported = id->reported;
@@ -122,12 +123,12 @@ int cm_id_get(struct cm_channel *ch, uint32_t number, struct cm_id **out)
 
 	if (err || !(*out)->removed)
 		return err;
-	return ch->k->cfg.device.face == SH_FACE_OFED ? -EIO : -ENXIO;
+	return ch->cm->cfg->face == SH_FACE_OFED ? -EIO : -ENXIO;
 }
 
 int cm_id_get_any(struct cm_channel *ch, uint32_t number, struct cm_id **out)
 {
-	struct cm_id *id = cm_table_get(&ch->k->rdmacm->hosts[ch->host].ids, number);
+	struct cm_id *id = cm_table_get(&ch->cm->hosts[ch->host].ids, number);
 
 	if (!id || id->hidden)
 		return -ENOENT;
@@ -137,25 +138,25 @@ int cm_id_get_any(struct cm_channel *ch, uint32_t number, struct cm_id **out)
 	return 0;
 }
 
-struct cm_id *cm_id_by_comm(struct kernel *k, uint64_t comm)
+struct cm_id *cm_id_by_comm(struct rdmacm *cm, uint64_t comm)
 {
 	struct cm_id *id;
 
-	HASH_FIND(hh, k->rdmacm->ids, &comm, sizeof(comm), id);
+	HASH_FIND(hh, cm->ids, &comm, sizeof(comm), id);
 	return id;
 }
 
-struct cm_id *cm_id_asked_by(struct kernel *k, uint64_t comm)
+struct cm_id *cm_id_asked_by(struct rdmacm *cm, uint64_t comm)
 {
 	struct cm_id *id;
 
-	HASH_FIND(ha, k->rdmacm->asked, &comm, sizeof(comm), id);
+	HASH_FIND(ha, cm->asked, &comm, sizeof(comm), id);
 	return id;
 }
 
 void cm_id_asked(struct cm_id *id)
 {
-	HASH_ADD(ha, id->k->rdmacm->asked, peer, sizeof(id->peer), id);
+	HASH_ADD(ha, id->cm->asked, peer, sizeof(id->peer), id);
 }
 
 void cm_id_migrate(struct cm_id *id, struct cm_channel *to)
@@ -195,9 +196,9 @@ uint32_t cm_id_qkey(const struct cm_id *id)
 
 void cm_id_timer(struct cm_id *id, uint64_t due)
 {
-	cm_due_set(&id->k->rdmacm->due_ids, id, due);
+	cm_due_set(&id->cm->due_ids, id, due);
 	if (due)
-		cm_timer_set(id->k, due);
+		cm_timer_set(id->cm, due);
 }
 
 void cm_id_wait(struct cm_id *id, struct cm_id *listener)

@@ -16,7 +16,7 @@ struct cm_event;
 struct cm_host;
 struct cm_member;
 struct cm_port;
-struct kernel;
+struct rdmacm;
 
 /* What the program has done with it. */
 enum cm_state {
@@ -54,15 +54,17 @@ struct cm_path {
 };
 
 struct cm_id {
-	struct kernel *k;
+	struct rdmacm *cm;
 	uint32_t host, number;
 	uint64_t comm; /* tells it from all others that there ever were */
 	uint64_t uid;
 	bool known;   /* the program knows it: false until a request is accepted */
 	bool hidden;  /* of a request that the program has not read */
 	bool removed; /* its device has failed: only DESTROY_ID takes it */
-	uint16_t ps,
-		service; /* service: the port space of its ports and services, which of an AF_IB id its address says */
+	/*
+	 * service: the port space of its ports and services, which of an AF_IB id its address says.
+	 */
+	uint16_t ps, service;
 	uint8_t qp_type;
 	struct cm_channel *channel;
 	struct cm_id *prev, *next; /* of the channel */
@@ -121,9 +123,9 @@ void cm_id_remove(struct cm_id *id);
 int cm_id_get_any(struct cm_channel *ch, uint32_t number, struct cm_id **out);
 /* The same; -ENXIO, from kernels of OFED's time -EIO: its device has failed. */
 int cm_id_get(struct cm_channel *ch, uint32_t number, struct cm_id **out);
-struct cm_id *cm_id_by_comm(struct kernel *k, uint64_t comm); /* or NULL */
+struct cm_id *cm_id_by_comm(struct rdmacm *cm, uint64_t comm); /* or NULL */
 /* The id of a request that came from that comm. */
-struct cm_id *cm_id_asked_by(struct kernel *k, uint64_t comm);
+struct cm_id *cm_id_asked_by(struct rdmacm *cm, uint64_t comm);
 void cm_id_asked(struct cm_id *id); /* makes it so, by its peer */
 /* Moves it with its unread events. */
 void cm_id_migrate(struct cm_id *id, struct cm_channel *to);

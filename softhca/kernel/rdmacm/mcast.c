@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/kernel/lists.h"
 #include "address.h"
 #include "channel.h"
@@ -17,21 +18,24 @@
 
 #define SCOPE 2 /* of the broadcast group */
 
-/* Has the instance a wire of IPv6? Groups of IPv6 have the same name there for all, RoCE's ports too. */
-static bool wire_has_ip6(const struct kernel *k)
+/*
+ * Has the instance a wire of IPv6? Groups of IPv6 have the same name there for all, RoCE's ports
+ * too.
+ */
+static bool wire_has_ip6(const struct rdmacm *cm)
 {
-	const struct sh_wire_config *wire = &k->cfg.device.wire;
+	const struct sh_wire_config *wire = &cm->cfg->wire;
 
 	return wire->n && !sh_ip_is4(wire->network);
 }
 
 /*
- * As IPoIB maps addresses to groups; UDP has groups of its own. On a wire those of IPv4 are again the addresses that
- * they were made of (softhca/wire/address.h); those of IPv6 could not be.
+ * As IPoIB maps addresses to groups; UDP has groups of its own. On a wire those of IPv4 are again
+ * the addresses that they were made of (softhca/wire/address.h); those of IPv6 could not be.
  */
 static void mgid_of(struct cm_id *id, const union cm_sockaddr *a, uint8_t mgid[16])
 {
-	uint16_t pkey = sh_hca(&id->k->dev, id->hca)->port[id->port - 1].pkey[0];
+	uint16_t pkey = sh_hca(id->cm->dev, id->hca)->port[id->port - 1].pkey[0];
 	const uint8_t *in6 = (const uint8_t *)&a->in6.sin6_addr;
 	uint32_t in;
 
@@ -47,7 +51,7 @@ static void mgid_of(struct cm_id *id, const union cm_sockaddr *a, uint8_t mgid[1
 		memcpy(mgid, in6, 16);
 		return;
 	}
-	if (a->family == AF_INET6 && wire_has_ip6(id->k) && in6[0] == 0xff) {
+	if (a->family == AF_INET6 && wire_has_ip6(id->cm) && in6[0] == 0xff) {
 		memcpy(mgid, in6, 16);
 		return;
 	}
@@ -94,7 +98,7 @@ static void tell(struct cm_id *id, struct cm_member *m)
 
 int cm_join(struct cm_id *id, const union cm_sockaddr *a, uint64_t uid, struct cm_member **out)
 {
-	struct rdmacm *r = id->k->rdmacm;
+	struct rdmacm *cm = id->cm;
 	struct cm_member *m;
 	uint8_t mgid[16];
 	int err;
@@ -106,18 +110,18 @@ int cm_join(struct cm_id *id, const union cm_sockaddr *a, uint64_t uid, struct c
 	if (!m)
 		return -ENOMEM;
 	mgid_of(id, a, mgid);
-	m->group = cm_group_find(r, mgid);
+	m->group = cm_group_find(cm, mgid);
 	if (!m->group) {
-		m->group = cm_group_new(r, mgid);
+		m->group = cm_group_new(cm, mgid);
 		if (m->group) {
 			m->group->qkey = cm_id_qkey(id);
-			m->group->pkey = sh_hca(&id->k->dev, id->hca)->port[id->port - 1].pkey[0];
+			m->group->pkey = sh_hca(id->cm->dev, id->hca)->port[id->port - 1].pkey[0];
 		}
 	}
 	m->port = m->group ? cm_group_port(m->group, id->hca, id->port) : NULL;
 	err = m->port ? cm_table_add(&cm_host_of(id)->members, m, &m->number) : -ENOMEM;
 	if (err) {
-		cm_group_put(r, m->group);
+		cm_group_put(cm, m->group);
 		free(m);
 		return err;
 	}
@@ -142,7 +146,7 @@ void cm_leave(struct cm_member *m, uint32_t *reported)
 	DL_DELETE(id->members, m);
 	cm_table_del(&cm_host_of(id)->members, m->number);
 	m->port->ids--;
-	cm_group_put(id->k->rdmacm, m->group);
+	cm_group_put(id->cm, m->group);
 	free(m);
 }
 

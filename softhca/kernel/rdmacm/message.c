@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "exchange.h"
 #include "id.h"
@@ -57,55 +57,55 @@ struct cm_message *cm_message_answer(const struct cm_message *to, enum cm_kind k
 	return m;
 }
 
-void cm_message_send(struct kernel *k, struct cm_message *m)
+void cm_message_send(struct rdmacm *cm, struct cm_message *m)
 {
 	if (!m)
 		return;
-	DL_APPEND(k->rdmacm->messages, m);
-	k->rdmacm->count.sent++;
-	cm_timer_set(k, 1);
+	DL_APPEND(cm->messages, m);
+	cm->count.sent++;
+	cm_timer_set(cm, 1);
 }
 
-static void deliver(struct kernel *k, struct cm_message *m)
+static void deliver(struct rdmacm *cm, struct cm_message *m)
 {
 	uint32_t hca, port;
 
 	if (m->far) {
-		cm_wire_leave(k, m);
+		cm_wire_leave(cm, m);
 		return;
 	}
-	if (!cm_port_active(k, m->hca, m->port) || !cm_port_by_gid(k, m->dgid, &hca, &port) ||
-	    !cm_port_active(k, hca, port)) {
-		k->rdmacm->count.dropped++;
+	if (!port_active(cm->k, m->hca, m->port) || !cm_port_by_gid(cm, m->dgid, &hca, &port) ||
+	    !port_active(cm->k, hca, port)) {
+		cm->count.dropped++;
 		return;
 	}
-	if (cm_fault_hits(k, k->hcas[m->hca].host, k->hcas[hca].host)) {
-		k->rdmacm->count.faults++;
+	if (cm_fault_hits(cm, cm->hcas[m->hca].host, cm->hcas[hca].host)) {
+		cm->count.faults++;
 		return;
 	}
 	m->hca = hca;
 	m->port = port;
-	cm_exchange_deliver(k, m);
+	cm_exchange_deliver(cm, m);
 }
 
-void cm_messages_deliver(struct kernel *k)
+void cm_messages_deliver(struct rdmacm *cm)
 {
-	struct cm_message *m, *tmp, *all = k->rdmacm->messages;
+	struct cm_message *m, *tmp, *all = cm->messages;
 
 	/* Those that are sent meanwhile go later. */
-	k->rdmacm->messages = NULL;
+	cm->messages = NULL;
 	DL_FOREACH_SAFE(all, m, tmp)
 	{
-		deliver(k, m);
+		deliver(cm, m);
 		free(m);
 	}
 }
 
-void cm_messages_free(struct kernel *k)
+void cm_messages_free(struct rdmacm *cm)
 {
 	struct cm_message *m, *tmp;
 
-	DL_FOREACH_SAFE(k->rdmacm->messages, m, tmp)
+	DL_FOREACH_SAFE(cm->messages, m, tmp)
 	free(m);
-	k->rdmacm->messages = NULL;
+	cm->messages = NULL;
 }

@@ -11,7 +11,7 @@
 #include "rdmacm-abi.h"
 
 struct cm_id;
-struct kernel;
+struct rdmacm;
 
 enum cm_kind {
 	CM_M_REQ,
@@ -40,9 +40,8 @@ enum { CM_ABOUT_REQ, CM_ABOUT_REP, CM_ABOUT_OTHER };
 struct cm_message {
 	struct cm_message *prev, *next;
 	enum cm_kind kind;
-	uint64_t from, to; /* comm; to 0: by address */
-	uint16_t
-		far; /* the LID of the other end, elsewhere on the wire; 0: it is in this instance */
+	uint64_t from, to;  /* comm; to 0: by address */
+	uint16_t far;	    /* the other end's LID, elsewhere on the wire; 0: in this instance */
 	uint32_t hca, port; /* where it is sent */
 	uint8_t sgid[16], dgid[16];
 	union cm_sockaddr src, dst; /* of requests */
@@ -66,8 +65,8 @@ struct cm_message {
 struct cm_message *cm_message_new(const struct cm_id *id, enum cm_kind kind);
 /* An answer to that message, where the id that it is for has ended. */
 struct cm_message *cm_message_answer(const struct cm_message *to, enum cm_kind kind);
-void cm_message_send(struct kernel *k, struct cm_message *m); /* NULL: does nothing */
-void cm_messages_deliver(struct kernel *k);
-void cm_messages_free(struct kernel *k);
+void cm_message_send(struct rdmacm *cm, struct cm_message *m); /* NULL: does nothing */
+void cm_messages_deliver(struct rdmacm *cm);
+void cm_messages_free(struct rdmacm *cm);
 
 #endif

@@ -6,44 +6,46 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
 #include "softhca/kernel/ports.h"
+#include "softhca/kernel/wire_engine.h"
 #include "address.h"
 #include "id.h"
 #include "path.h"
+#include "rdmacm.h"
 
 #define RATE_40	  7    /* of a QDR port with four lanes */
 #define LIFE	  14   /* 67 ms: a QP waits twice as long for each retry */
 #define ACK_DELAY 15   /* of the device, as its attributes say */
 #define EXACTLY	  0x80 /* selector of an attribute of a record */
 
-void cm_path_between(struct kernel *k, uint32_t hca, uint32_t port, uint32_t to_hca,
+void cm_path_between(struct rdmacm *cm, uint32_t hca, uint32_t port, uint32_t to_hca,
 		     uint32_t to_port, struct cm_path *p)
 {
-	const struct sh_port *a = &sh_hca(&k->dev, hca)->port[port - 1];
-	const struct sh_port *b = &sh_hca(&k->dev, to_hca)->port[to_port - 1];
+	const struct sh_port *a = &sh_hca(cm->dev, hca)->port[port - 1];
+	const struct sh_port *b = &sh_hca(cm->dev, to_hca)->port[to_port - 1];
 
 	memcpy(p->sgid, a->gid[0], 16);
 	memcpy(p->dgid, b->gid[0], 16);
 	p->slid = (uint16_t)a->lid;
 	p->dlid = (uint16_t)b->lid;
 	p->pkey = a->pkey[0];
-	p->mtu = port_mtu(k);
+	p->mtu = port_mtu(cm->k);
 	p->rate = RATE_40;
 	p->life = LIFE;
 }
 
-void cm_path_far(struct kernel *k, uint32_t hca, uint32_t port, uint16_t lid, struct cm_path *p)
+void cm_path_far(struct rdmacm *cm, uint32_t hca, uint32_t port, uint16_t lid, struct cm_path *p)
 {
-	cm_path_between(k, hca, port, hca, port, p);
-	sh_ip_put(wire_address(k, hca, port), p->sgid);
-	sh_ip_put(wire_address_of(k, lid), p->dgid);
+	cm_path_between(cm, hca, port, hca, port, p);
+	sh_ip_put(wire_address(cm->k, hca, port), p->sgid);
+	sh_ip_put(wire_address_of(cm->k, lid), p->dgid);
 	p->dlid = lid;
 }
 
-int cm_path_pkey_index(const struct kernel *k, uint32_t hca, uint32_t port, uint16_t pkey)
+int cm_path_pkey_index(const struct sh_dev *dev, uint32_t hca, uint32_t port, uint16_t pkey)
 {
-	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	const struct sh_port *p = &sh_hca(dev, hca)->port[port - 1];
 	int found = -ENOENT;
 
 	for (int i = 0; i < SH_PKEYS; i++) {
@@ -57,24 +59,24 @@ int cm_path_pkey_index(const struct kernel *k, uint32_t hca, uint32_t port, uint
 	return found;
 }
 
-bool cm_path_shared(const struct kernel *k, uint32_t hca, uint32_t port, uint16_t pkey,
+bool cm_path_shared(const struct sh_dev *dev, uint32_t hca, uint32_t port, uint16_t pkey,
 		    uint32_t to_hca, uint32_t to_port)
 {
-	int a = cm_path_pkey_index(k, hca, port, pkey),
-	    b = cm_path_pkey_index(k, to_hca, to_port, pkey);
+	int a = cm_path_pkey_index(dev, hca, port, pkey),
+	    b = cm_path_pkey_index(dev, to_hca, to_port, pkey);
 
 	return a >= 0 && b >= 0 &&
-	       (sh_hca(&k->dev, hca)->port[port - 1].pkey[a] |
-		sh_hca(&k->dev, to_hca)->port[to_port - 1].pkey[b]) &
+	       (sh_hca(dev, hca)->port[port - 1].pkey[a] |
+		sh_hca(dev, to_hca)->port[to_port - 1].pkey[b]) &
 		       0x8000;
 }
 
 void cm_path_partition(struct cm_id *id, uint16_t pkey)
 {
-	int i = pkey & 0x7fff ? cm_path_pkey_index(id->k, id->hca, id->port, pkey) : -ENOENT;
+	int i = pkey & 0x7fff ? cm_path_pkey_index(id->cm->dev, id->hca, id->port, pkey) : -ENOENT;
 
 	if (i >= 0)
-		id->path.pkey = sh_hca(&id->k->dev, id->hca)->port[id->port - 1].pkey[i];
+		id->path.pkey = sh_hca(id->cm->dev, id->hca)->port[id->port - 1].pkey[i];
 }
 
 void cm_path_record(const struct cm_path *p, struct cm_path_record *out)

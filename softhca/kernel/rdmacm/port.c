@@ -9,10 +9,12 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "address.h"
 #include "id.h"
 #include "port.h"
+#include "rdmacm.h"
 
 #define PRIVILEGED 1024
 #define FIRST	   32768
@@ -55,7 +57,7 @@ static int check(const struct cm_port *p, const struct cm_id *id, bool reuse)
 			continue;
 		if (id->afonly && other->afonly && id->src.family != other->src.family)
 			continue;
-		if (cm_addr_any(id->k, &id->src) || cm_addr_any(id->k, &other->src))
+		if (cm_addr_any(id->cm, &id->src) || cm_addr_any(id->cm, &other->src))
 			return -EADDRNOTAVAIL;
 		if (cm_addr_same(&id->src, &other->src))
 			return -EADDRINUSE;
@@ -92,7 +94,7 @@ static int any_port(struct cm_id *id, struct cm_host *h, enum cm_space space)
 	struct cm_port *p;
 	uint16_t number;
 
-	if (id->k->cfg.device.face == SH_FACE_MAINLINE &&
+	if (id->cm->cfg->face == SH_FACE_MAINLINE &&
 	    getrandom(&at, sizeof(at), GRND_NONBLOCK) != sizeof(at))
 		at = h->next_port;
 	for (i = 0; i < range; i++) {

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "channel.h"
 #include "exchange.h"
 #include "id.h"
@@ -52,13 +51,13 @@ static void rejected(struct cm_id *id, const struct cm_message *m)
 	cm_event_queue(e);
 }
 
-void cm_rc_deliver(struct kernel *k, struct cm_message *m)
+void cm_rc_deliver(struct rdmacm *cm, struct cm_message *m)
 {
-	struct cm_id *id = cm_id_by_comm(k, m->to);
+	struct cm_id *id = cm_id_by_comm(cm, m->to);
 
 	/* A request that was taken back before it was answered. */
 	if (!id && m->kind == CM_M_REJ)
-		id = cm_id_asked_by(k, m->from);
+		id = cm_id_asked_by(cm, m->from);
 	if (!id || id->x == CM_X_ENDED || id->x == CM_X_TIMEWAIT)
 		return;
 	switch (m->kind) {
@@ -66,7 +65,7 @@ void cm_rc_deliver(struct kernel *k, struct cm_message *m)
 		if (id->x == CM_X_REQ_SENT)
 			take_rep(id, m);
 		else if (id->x == CM_X_ESTABLISHED)
-			cm_message_send(k, cm_message_new(id, CM_M_RTU));
+			cm_message_send(cm, cm_message_new(id, CM_M_RTU));
 		break;
 	case CM_M_RTU:
 		cm_exchange_established(id);

@@ -20,6 +20,10 @@ struct cm_group;
 struct cm_id;
 struct cm_message;
 struct cm_port;
+struct kernel;
+struct khca;
+struct sh_config;
+struct sh_dev;
 
 enum cm_space { CM_TCP, CM_UDP, CM_IPOIB, CM_IB, CM_SDP, CM_SPACES };
 
@@ -30,7 +34,11 @@ struct cm_host {
 };
 
 struct rdmacm {
+	/* Of the daemon, whose functions get k: only room.c and requests.c look into that. */
 	struct kernel *k;
+	struct sh_dev *dev;
+	const struct sh_config *cfg;
+	const struct khca *hcas;
 	struct cm_table channels;
 	uint32_t generation; /* of the next channel */
 	struct cm_host *hosts;
@@ -43,7 +51,6 @@ struct rdmacm {
 	struct cm_group *groups;
 	struct cm_due due_ids;
 	int timer;
-	bool watched;
 	bool held;	      /* the timer is set when the command has been answered */
 	uint64_t due;	      /* what the timer is set to; 0: it is not set */
 	uint64_t response_ns; /* how long a message waits for its answer before it is sent again */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
 #include "address.h"
 #include "channel.h"
@@ -53,7 +52,10 @@ static void put_gid(union cm_sockaddr *a, const uint8_t gid[16], uint16_t pkey)
 	memcpy(a->ib.gid, gid, 16);
 }
 
-/* As one of AF_IB has it: with all of the data, and with no service of the sender, which no request tells. */
+/*
+ * As one of AF_IB has it: with all of the data, and with no service of the sender, which no request
+ * tells.
+ */
 static void as_ib(const struct cm_message *m, struct cm_message *out)
 {
 	*out = *m;
@@ -67,7 +69,7 @@ static void as_ib(const struct cm_message *m, struct cm_message *out)
 }
 
 /* ip: as_ip(), or NULL */
-static bool wants(const struct kernel *k, const struct cm_id *l, const struct cm_message *m,
+static bool wants(const struct rdmacm *cm, const struct cm_id *l, const struct cm_message *m,
 		  const struct cm_message *ip)
 {
 	/* A kernel does not look at what comes to one of AF_IB: it has the port. */
@@ -75,7 +77,7 @@ static bool wants(const struct kernel *k, const struct cm_id *l, const struct cm
 		return !l->device || l->port == m->port;
 	if (!ip)
 		return false;
-	if (cm_addr_any(k, &l->src))
+	if (cm_addr_any(cm, &l->src))
 		return !l->afonly || l->src.family == ip->dst.family;
 	return cm_addr_same(&l->src, &ip->dst);
 }
@@ -88,9 +90,9 @@ static bool type_fits(const struct cm_id *l, const struct cm_message *m)
 }
 
 /* NULL with the status that the sender gets. */
-static struct cm_id *listener(struct kernel *k, const struct cm_message *m, int *status)
+static struct cm_id *listener(struct rdmacm *cm, const struct cm_message *m, int *status)
 {
-	struct cm_host *h = &k->rdmacm->hosts[k->hcas[m->hca].host];
+	struct cm_host *h = &cm->hosts[cm->hcas[m->hca].host];
 	int space = cm_space_of(m->ps);
 	struct cm_message whole;
 	const struct cm_message *ip = as_ip(m, &whole) ? &whole : NULL;
@@ -109,16 +111,16 @@ static struct cm_id *listener(struct kernel *k, const struct cm_message *m, int 
 		if (l->device && l->hca != m->hca)
 			continue;
 		*status = REFUSED;
-		if (wants(k, l, m, ip) && type_fits(l, m) && (!best || !cm_addr_any(k, &l->src)))
+		if (wants(cm, l, m, ip) && type_fits(l, m) && (!best || !cm_addr_any(cm, &l->src)))
 			best = l;
 	}
 	return best;
 }
 
-uint16_t cm_request_family(struct kernel *k, const struct cm_message *m)
+uint16_t cm_request_family(struct rdmacm *cm, const struct cm_message *m)
 {
 	int status;
-	const struct cm_id *l = listener(k, m, &status);
+	const struct cm_id *l = listener(cm, m, &status);
 
 	return l ? l->src.family : 0;
 }
@@ -160,20 +162,20 @@ static void fill_ud(struct cm_event *e, const struct cm_id *id, const struct cm_
 	e->resp.param.ud.len = (uint8_t)len;
 }
 
-static struct cm_id *make(struct kernel *k, struct cm_id *l, const struct cm_message *m)
+static struct cm_id *make(struct rdmacm *cm, struct cm_id *l, const struct cm_message *m)
 {
 	uint32_t hca = 0, port = 0;
 	struct cm_id *id;
 
-	if ((!m->far && !cm_port_by_gid(k, m->sgid, &hca, &port)) ||
+	if ((!m->far && !cm_port_by_gid(cm, m->sgid, &hca, &port)) ||
 	    cm_id_new(l->channel, l->host, &id) < 0)
 		return NULL;
 	take_addresses(id, l, m);
 	id->far = m->far;
 	if (m->far)
-		cm_path_far(k, m->hca, m->port, m->far, &id->path);
+		cm_path_far(cm, m->hca, m->port, m->far, &id->path);
 	else
-		cm_path_between(k, m->hca, m->port, hca, port, &id->path);
+		cm_path_between(cm, m->hca, m->port, hca, port, &id->path);
 	if (m->kind == CM_M_REQ && m->mtu)
 		id->path.mtu = m->mtu;
 	cm_path_partition(id, m->pkey);
@@ -194,30 +196,33 @@ static struct cm_id *make(struct kernel *k, struct cm_id *l, const struct cm_mes
 	return id;
 }
 
-/* The request has arrived. Its sender waits as long as the listener's program takes; no message says so within an instance. */
-static void sender_waits(struct kernel *k, struct cm_id *sender)
+/*
+ * The request has arrived. Its sender waits as long as the listener's program takes; no message
+ * says so within an instance.
+ */
+static void sender_waits(struct rdmacm *cm, struct cm_id *sender)
 {
 	if (sender && sender->x == CM_X_REQ_SENT)
-		cm_id_timer(sender, sh_now() + PATIENCE * k->rdmacm->response_ns);
+		cm_id_timer(sender, sh_now() + PATIENCE * cm->response_ns);
 }
 
-int cm_request(struct kernel *k, struct cm_message *m)
+int cm_request(struct rdmacm *cm, struct cm_message *m)
 {
-	struct cm_id *l, *id, *sender = cm_id_by_comm(k, m->from);
+	struct cm_id *l, *id, *sender = cm_id_by_comm(cm, m->from);
 	struct cm_message as;
 	struct cm_event *e;
 	int status;
 
-	id = cm_id_asked_by(k, m->from);
+	id = cm_id_asked_by(cm, m->from);
 	if (id) { /* sent again */
 		cm_exchange_again(id);
 		if (id->x == CM_X_REQ_RECEIVED)
-			sender_waits(k, sender);
+			sender_waits(cm, sender);
 		return 0;
 	}
-	if (m->kind == CM_M_REQ && m->mtu > port_mtu(k))
+	if (m->kind == CM_M_REQ && m->mtu > port_mtu(cm->k))
 		return INVALID_MTU;
-	l = listener(k, m, &status);
+	l = listener(cm, m, &status);
 	if (!l)
 		return status;
 	if (!l->backlog) {
@@ -231,7 +236,7 @@ int cm_request(struct kernel *k, struct cm_message *m)
 		as_ip(m, &as);
 	m = &as;
 	e = cm_event_new(l, CM_EV_CONNECT_REQUEST, 0);
-	id = e ? make(k, l, m) : NULL;
+	id = e ? make(cm, l, m) : NULL;
 	if (!id) {
 		free(e);
 		return -1;
@@ -245,6 +250,6 @@ int cm_request(struct kernel *k, struct cm_message *m)
 	e->fresh = id;
 	l->backlog--;
 	cm_event_queue(e);
-	sender_waits(k, sender);
+	sender_waits(cm, sender);
 	return 0;
 }

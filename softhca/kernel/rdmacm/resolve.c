@@ -7,13 +7,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "channel.h"
 #include "id.h"
 #include "path.h"
 #include "port.h"
+#include "rdmacm.h"
 #include "resolve.h"
 
 /* Takes the port space of an AF_IB address. False: it fits no id of this kind. */
@@ -43,10 +46,10 @@ int cm_bind(struct cm_id *id, const union cm_sockaddr *a, bool privileged)
 	if (id->state != CM_IDLE)
 		return -EINVAL;
 	if (!cm_addr_size(a->family) ||
-	    (a->family == CM_AF_IB && id->k->cfg.device.face == SH_FACE_OFED))
+	    (a->family == CM_AF_IB && id->cm->cfg->face == SH_FACE_OFED))
 		return -EAFNOSUPPORT;
-	if (!cm_addr_any(id->k, a)) {
-		err = cm_addr_own(id->k, id->host, a, &hca, &port);
+	if (!cm_addr_any(id->cm, a)) {
+		err = cm_addr_own(id->cm, id->host, a, &hca, &port);
 		if (err)
 			return err;
 		device = true;
@@ -71,7 +74,7 @@ int cm_bind(struct cm_id *id, const union cm_sockaddr *a, bool privileged)
 static bool own_port(struct cm_id *id)
 {
 	if (!id->device)
-		id->device = cm_port_first(id->k, id->host, &id->hca, &id->port);
+		id->device = cm_port_first(id->cm, id->host, &id->hca, &id->port);
 	return id->device;
 }
 
@@ -95,7 +98,7 @@ static void resolve_any(struct cm_id *id)
 		return;
 	}
 	if (id->dst.family == CM_AF_IB) {
-		memcpy(id->dst.ib.gid, sh_hca(&id->k->dev, id->hca)->port[id->port - 1].gid[0], 16);
+		memcpy(id->dst.ib.gid, sh_hca(id->cm->dev, id->hca)->port[id->port - 1].gid[0], 16);
 		memcpy(id->src.ib.gid, id->dst.ib.gid, 16);
 	} else {
 		if (cm_addr_zero(&id->src))
@@ -103,7 +106,7 @@ static void resolve_any(struct cm_id *id)
 		if (cm_addr_zero(&id->dst))
 			cm_addr_loopback(&id->dst, id->dst.family, cm_addr_port(&id->dst));
 	}
-	cm_path_between(id->k, id->hca, id->port, id->hca, id->port, &id->path);
+	cm_path_between(id->cm, id->hca, id->port, id->hca, id->port, &id->path);
 }
 
 /* The own port has the path to every group. */
@@ -115,31 +118,32 @@ static void resolve_group(struct cm_id *id)
 		id->found = -ENODEV;
 		return;
 	}
-	cm_path_between(id->k, id->hca, id->port, id->hca, id->port, &id->path);
+	cm_path_between(id->cm, id->hca, id->port, id->hca, id->port, &id->path);
 	memset(id->path.dgid, 0, sizeof(id->path.dgid));
-	cm_addr_of(id->k, id->dst.family, id->hca, id->port, &own);
+	cm_addr_of(id->cm, id->dst.family, id->hca, id->port, &own);
 	if (cm_addr_zero(&id->src))
 		take_address(id, &own);
 }
 
 /*
- * The own end for a GID: the port that has it, or else the first active one in whose subnet it is. The port has to be in the partition
- * that the address names, and an entry of its table without a key counts for the key 0. -ENODEV: there is none.
+ * The own end for a GID: the port that has it, or else the first active one in whose subnet it is.
+ * The port has to be in the partition that the address names, and an entry of its table without a
+ * key counts for the key 0. -ENODEV: there is none.
  */
 static int choose_port(struct cm_id *id)
 {
-	uint32_t n = id->k->cfg.device.hcas_per_host, hca, port;
-	bool known = id->far || !cm_addr_find(id->k, id->host, &id->dst, &hca, &port);
+	uint32_t n = id->cm->cfg->hcas_per_host, hca, port;
+	bool known = id->far || !cm_addr_find(id->cm, id->host, &id->dst, &hca, &port);
 	uint16_t pkey = be16toh(id->dst.ib.pkey);
 
 	for (uint32_t i = id->host * n; i < (id->host + 1) * n; i++) {
-		for (uint32_t p = 1; p <= id->k->cfg.device.ports && !id->k->hcas[i].fatal; p++) {
-			const uint8_t *gid = sh_hca(&id->k->dev, i)->port[p - 1].gid[0];
+		for (uint32_t p = 1; p <= id->cm->cfg->ports && !id->cm->hcas[i].fatal; p++) {
+			const uint8_t *gid = sh_hca(id->cm->dev, i)->port[p - 1].gid[0];
 			bool same = !memcmp(gid, id->dst.ib.gid, 16);
 
-			if (cm_path_pkey_index(id->k, i, p, pkey) < 0)
+			if (cm_path_pkey_index(id->cm->dev, i, p, pkey) < 0)
 				continue;
-			if (!same && (id->device || !cm_port_active(id->k, i, p) ||
+			if (!same && (id->device || !port_active(id->cm->k, i, p) ||
 				      (!known && memcmp(gid, id->dst.ib.gid, 8))))
 				continue;
 			id->device = true;
@@ -155,10 +159,10 @@ static int choose_port(struct cm_id *id)
 /* The path tells whether a port has the GID, and is in the partition. */
 static void resolve_gid(struct cm_id *id)
 {
-	cm_path_between(id->k, id->hca, id->port, id->hca, id->port, &id->path);
+	cm_path_between(id->cm, id->hca, id->port, id->hca, id->port, &id->path);
 	memcpy(id->path.dgid, id->dst.ib.gid, 16);
 	id->path.dlid = 0;
-	if (cm_addr_any(id->k, &id->src))
+	if (cm_addr_any(id->cm, &id->src))
 		memcpy(id->src.ib.gid, id->path.sgid, 16);
 }
 
@@ -167,9 +171,9 @@ static int route_to_gid(struct cm_id *id)
 	uint16_t pkey = be16toh(id->src.ib.pkey);
 	uint32_t hca, port;
 
-	if (cm_addr_find(id->k, id->host, &id->dst, &hca, &port))
+	if (cm_addr_find(id->cm, id->host, &id->dst, &hca, &port))
 		return -EINVAL;
-	if (pkey & 0x7fff && !cm_path_shared(id->k, id->hca, id->port, pkey, hca, port))
+	if (pkey & 0x7fff && !cm_path_shared(id->cm->dev, id->hca, id->port, pkey, hca, port))
 		return -EINVAL;
 	return 0;
 }
@@ -179,7 +183,7 @@ static void resolve_port(struct cm_id *id)
 	uint32_t hca, port;
 	union cm_sockaddr own;
 
-	id->found = cm_addr_find(id->k, id->host, &id->dst, &hca, &port);
+	id->found = cm_addr_find(id->cm, id->host, &id->dst, &hca, &port);
 	if (id->found && id->dst.family == CM_AF_IB) {
 		id->found = 0;
 		resolve_gid(id);
@@ -191,13 +195,13 @@ static void resolve_port(struct cm_id *id)
 		id->found = -ENODEV;
 		return;
 	}
-	cm_path_between(id->k, id->hca, id->port, hca, port, &id->path);
-	if (!cm_addr_any(id->k, &id->src))
+	cm_path_between(id->cm, id->hca, id->port, hca, port, &id->path);
+	if (!cm_addr_any(id->cm, &id->src))
 		return;
 	/* An address of the machine is the caller's own, too. */
 	own = id->dst;
 	if (id->dst.family == CM_AF_IB || hca != id->hca || port != id->port)
-		cm_addr_of(id->k, id->dst.family, id->hca, id->port, &own);
+		cm_addr_of(id->cm, id->dst.family, id->hca, id->port, &own);
 	take_address(id, &own);
 }
 
@@ -210,9 +214,9 @@ static void resolve_far(struct cm_id *id)
 		id->found = -ENODEV;
 		return;
 	}
-	cm_path_far(id->k, id->hca, id->port, id->far, &id->path);
-	cm_addr_on_wire(id->k, id->dst.family, id->hca, id->port, &own);
-	if (cm_addr_any(id->k, &id->src))
+	cm_path_far(id->cm, id->hca, id->port, id->far, &id->path);
+	cm_addr_on_wire(id->cm, id->dst.family, id->hca, id->port, &own);
+	if (cm_addr_any(id->cm, &id->src))
 		take_address(id, &own);
 }
 
@@ -224,7 +228,7 @@ int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_so
 	int err;
 
 	if (!cm_addr_size(dst->family) ||
-	    (dst->family == CM_AF_IB && id->k->cfg.device.face == SH_FACE_OFED))
+	    (dst->family == CM_AF_IB && id->cm->cfg->face == SH_FACE_OFED))
 		return -EINVAL;
 	if (id->state == CM_IDLE) {
 		memset(&any, 0, sizeof(any));
@@ -244,21 +248,21 @@ int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_so
 		return -EINVAL;
 	id->dst = *dst;
 	id->found = 0;
-	id->far = cm_addr_far(id->k, dst);
-	if (dst->family == CM_AF_IB && !id->device && !cm_addr_any(id->k, dst)) {
+	id->far = cm_addr_far(id->cm, dst);
+	if (dst->family == CM_AF_IB && !id->device && !cm_addr_any(id->cm, dst)) {
 		err = choose_port(id);
 		if (err)
 			return err;
 	}
 	if (id->far)
 		resolve_far(id);
-	else if (cm_addr_any(id->k, dst))
+	else if (cm_addr_any(id->cm, dst))
 		resolve_any(id);
 	else if (cm_addr_group(dst))
 		resolve_group(id);
 	else
 		resolve_port(id);
-	if (dst->family == CM_AF_IB && !id->found && !cm_addr_any(id->k, dst))
+	if (dst->family == CM_AF_IB && !id->found && !cm_addr_any(id->cm, dst))
 		cm_path_partition(id, be16toh(id->src.ib.pkey));
 	if (id->found == -ETIMEDOUT)
 		wait = (uint64_t)timeout_ms * 1000000;
@@ -273,9 +277,9 @@ int cm_resolve_route(struct cm_id *id, uint32_t timeout_ms)
 
 	if (id->state != CM_ADDR_RESOLVED || !timeout_ms || !id->device)
 		return -EINVAL;
-	id->found = cm_port_active(id->k, id->hca, id->port) ? 0 : -ETIMEDOUT;
-	if (!id->found && id->dst.family == CM_AF_IB && !id->far && !cm_addr_any(id->k, &id->dst) &&
-	    !cm_addr_group(&id->dst))
+	id->found = port_active(id->cm->k, id->hca, id->port) ? 0 : -ETIMEDOUT;
+	if (!id->found && id->dst.family == CM_AF_IB && !id->far &&
+	    !cm_addr_any(id->cm, &id->dst) && !cm_addr_group(&id->dst))
 		id->found = route_to_gid(id);
 	/* The service is what the path is asked for with; all of them are on service level 0. */
 	id->path.qos_class = id->tos;

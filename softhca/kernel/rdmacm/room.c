@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/random.h>
 
@@ -13,6 +14,7 @@
 #include "softhca/kernel/fs.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/room.h"
+#include "softhca/kernel/server.h"
 #include "softhca/protocol.h"
 #include "channel.h"
 #include "exchange.h"
@@ -28,23 +30,44 @@
 
 static int init(struct kernel *k)
 {
+	struct rdmacm *cm = calloc(1, sizeof(*cm));
 	uint32_t first;
 
-	k->rdmacm = calloc(1, sizeof(*k->rdmacm));
-	if (!k->rdmacm)
+	k->rdmacm = cm;
+	if (!cm)
 		return -ENOMEM;
-	k->rdmacm->k = k;
-	k->rdmacm->timer = -1;
-	k->rdmacm->response_ns = k->cfg.cm_timeout_ns ? k->cfg.cm_timeout_ns : SH_CM_TIMEOUT_NS;
-	k->rdmacm->hosts = calloc(k->cfg.device.hosts, sizeof(*k->rdmacm->hosts));
+	cm->k = k;
+	cm->dev = &k->dev;
+	cm->cfg = &k->cfg.device;
+	cm->hcas = k->hcas;
+	cm->timer = -1;
+	cm->response_ns = k->cfg.cm_timeout_ns ? k->cfg.cm_timeout_ns : SH_CM_TIMEOUT_NS;
+	cm->hosts = calloc(cm->cfg->hosts, sizeof(*cm->hosts));
 	/*
-	 * Peers elsewhere on the wire may still know ids of an earlier instance, and messages of those may
-	 * be on their way.
+	 * Peers elsewhere on the wire may still know ids of an earlier instance, and messages of
+	 * those may be on their way.
 	 */
-	if (k->cfg.device.wire.n &&
-	    getrandom(&first, sizeof(first), GRND_NONBLOCK) == sizeof(first))
-		k->rdmacm->next_comm = first;
-	return k->rdmacm->hosts ? cm_timer_init(k) : -ENOMEM;
+	if (cm->cfg->wire.n && getrandom(&first, sizeof(first), GRND_NONBLOCK) == sizeof(first))
+		cm->next_comm = first;
+	return cm->hosts ? cm_timer_init(cm) : -ENOMEM;
+}
+
+struct rdmacm *cm_of(struct kernel *k)
+{
+	return k->rdmacm;
+}
+
+static int watch(struct kernel *k)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = server_room_event(&rdmacm_room, 0)};
+
+	return epoll_ctl(k->epoll, EPOLL_CTL_ADD, k->rdmacm->timer, &ev) < 0 ? -errno : 0;
+}
+
+static void ready(struct kernel *k, uint32_t value)
+{
+	(void)value;
+	cm_timer_ready(k->rdmacm);
 }
 
 /*
@@ -54,22 +77,25 @@ static int init(struct kernel *k)
  */
 static bool leave(struct kernel *k)
 {
-	bool said = cm_farewells_again(k);
+	struct rdmacm *cm = k->rdmacm;
+	bool said = cm_farewells_again(cm);
 	struct cm_id *id, *tmp;
 
-	HASH_ITER(hh, k->rdmacm->ids, id, tmp)
+	HASH_ITER(hh, cm->ids, id, tmp)
 	if (id->far)
 		cm_exchange_end(id);
-	said = said || k->rdmacm->farewells || k->rdmacm->messages;
-	while (k->rdmacm->messages)
-		cm_messages_deliver(k);
+	said = said || cm->farewells || cm->messages;
+	while (cm->messages)
+		cm_messages_deliver(cm);
 	return said;
 }
 
 static void end(struct kernel *k)
 {
-	for (uint32_t i = 0; k->rdmacm && i < k->rdmacm->channels.size; i++) {
-		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+	struct rdmacm *cm = k->rdmacm;
+
+	for (uint32_t i = 0; cm && i < cm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&cm->channels, i);
 
 		if (ch)
 			cm_channel_free(ch);
@@ -78,22 +104,22 @@ static void end(struct kernel *k)
 
 static void exit_room(struct kernel *k)
 {
-	struct rdmacm *r = k->rdmacm;
+	struct rdmacm *cm = k->rdmacm;
 
-	if (!r)
+	if (!cm)
 		return;
-	cm_messages_free(k);
-	cm_farewells_free(r);
-	cm_timer_exit(k);
-	for (uint32_t i = 0; r->hosts && i < k->cfg.device.hosts; i++) {
-		cm_table_exit(&r->hosts[i].ids);
-		cm_table_exit(&r->hosts[i].members);
+	cm_messages_free(cm);
+	cm_farewells_free(cm);
+	cm_timer_exit(cm);
+	for (uint32_t i = 0; cm->hosts && i < cm->cfg->hosts; i++) {
+		cm_table_exit(&cm->hosts[i].ids);
+		cm_table_exit(&cm->hosts[i].members);
 	}
-	cm_table_exit(&r->channels);
-	cm_due_exit(&r->due_ids);
-	cm_groups_free(r);
-	free(r->hosts);
-	free(r);
+	cm_table_exit(&cm->channels);
+	cm_due_exit(&cm->due_ids);
+	cm_groups_free(cm);
+	free(cm->hosts);
+	free(cm);
 	k->rdmacm = NULL;
 }
 
@@ -122,7 +148,7 @@ static void closed(struct kernel *k, unsigned int dir, const char *name)
 	(void)dir;
 	if (!fifo_name(name, &index, &generation))
 		return;
-	ch = cm_channel_get(k, index, generation);
+	ch = cm_channel_get(k->rdmacm, index, generation);
 	if (!ch)
 		return;
 	fifo_doubt(&ch->fifo);
@@ -131,8 +157,10 @@ static void closed(struct kernel *k, unsigned int dir, const char *name)
 
 static void doubted(struct kernel *k)
 {
-	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
-		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+	struct rdmacm *cm = k->rdmacm;
+
+	for (uint32_t i = 0; i < cm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&cm->channels, i);
 
 		if (ch)
 			cm_channel_check(ch);
@@ -141,8 +169,10 @@ static void doubted(struct kernel *k)
 
 static void missed(struct kernel *k)
 {
-	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
-		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+	struct rdmacm *cm = k->rdmacm;
+
+	for (uint32_t i = 0; i < cm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&cm->channels, i);
 
 		if (ch)
 			fifo_doubt(&ch->fifo);
@@ -153,8 +183,10 @@ static void missed(struct kernel *k)
 /* A thread may have ended between its sleep and its next command. */
 static void level_all(struct kernel *k)
 {
-	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
-		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+	struct rdmacm *cm = k->rdmacm;
+
+	for (uint32_t i = 0; i < cm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&cm->channels, i);
 
 		if (ch && ch->unread)
 			cm_channel_level(ch);
@@ -187,24 +219,46 @@ static void group_ports(struct kernel *k,
 	fn(arg, g->mlid, p->hca, p->port);
 }
 
+static void mad(struct kernel *k, const struct sh_wire_mad *m)
+{
+	cm_wire_came(k->rdmacm, m);
+}
+
+static bool fault(struct kernel *k, const struct sh_fault_msg *m, unsigned int *ended,
+		  struct sh_status *st)
+{
+	return cm_fault_set(k->rdmacm, m, k->fault_seed, ended, st);
+}
+
+static void show(struct kernel *k, struct out *o)
+{
+	cm_show(k->rdmacm, o);
+}
+
+static void show_faults(struct kernel *k, struct out *o)
+{
+	cm_fault_show(k->rdmacm, o);
+}
+
 const struct room rdmacm_room = {
 	.dirs = {{"channels", IN_CLOSE_NOWRITE}},
 	.init = init,
 	.exit = exit_room,
 	.files = make_files,
+	.watch = watch,
 	.leave = leave,
 	.end = end,
 	.serve = cm_serve,
 	.closed = closed,
 	.missed = missed,
 	.doubted = doubted,
-	.ready = cm_timer_ready,
+	.ready = ready,
 	.spill = level_all,
 	.tick = doubted,
-	.mad = cm_wire_came,
+	.mad = mad,
 	.port_event = port_event,
 	.group_ports = group_ports,
-	.show = cm_show,
-	.fault = cm_fault_set,
-	.show_faults = cm_fault_show,
+	.show = show,
+	.fault = fault,
+	.show_faults = show_faults,
 };

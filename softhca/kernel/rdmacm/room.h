@@ -11,13 +11,20 @@
 struct conn;
 struct kernel;
 struct out;
+struct rdmacm;
 struct server;
 
 extern const struct room rdmacm_room;
 
+/*
+ * What the room keeps, once it has been made: for the subnet administrator, which asks it for
+ * groups and paths.
+ */
+struct rdmacm *cm_of(struct kernel *k);
+
 /* requests.c */
 int cm_serve(struct server *s, struct conn *c, const void *m, size_t len, bool late);
 /* show.c */
-void cm_show(struct kernel *k, struct out *o);
+void cm_show(struct rdmacm *cm, struct out *o);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/out.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "channel.h"
 #include "id.h"
@@ -126,7 +126,7 @@ static void show_id(const struct cm_id *id, struct out *o)
 	out_text(o, "state", state_name(id));
 	show_address(o, "source", &id->src);
 	show_address(o, "destination", &id->dst);
-	snprintf(device, sizeof(device), "mlx4_%u", id->device ? id->k->hcas[id->hca].unit : 0);
+	snprintf(device, sizeof(device), "mlx4_%u", id->device ? id->cm->hcas[id->hca].unit : 0);
 	if (id->device)
 		out_text(o, "device", device);
 	else
@@ -162,7 +162,7 @@ static void show_channel(const struct cm_channel *ch, struct out *o)
 	out_end_object(o);
 }
 
-static void show_counts(const struct rdmacm *r, struct out *o)
+static void show_counts(const struct rdmacm *cm, struct out *o)
 {
 	static const char *const event[CM_EV_TYPES] = {
 		"addr_resolved",   "addr_error",       "route_resolved", "route_error",
@@ -172,26 +172,26 @@ static void show_counts(const struct rdmacm *r, struct out *o)
 	};
 
 	out_begin_object(o, "connections");
-	out_int(o, "channels", r->channels.used);
-	out_int(o, "ids", HASH_COUNT(r->ids));
-	out_int(o, "timeout_us", r->response_ns / 1000);
-	out_int(o, "messages", r->count.sent);
-	out_int(o, "messages_repeated", r->count.repeated);
-	out_int(o, "messages_given_up", r->count.given_up);
-	out_int(o, "messages_no_path", r->count.dropped);
-	out_int(o, "messages_fault", r->count.faults);
+	out_int(o, "channels", cm->channels.used);
+	out_int(o, "ids", HASH_COUNT(cm->ids));
+	out_int(o, "timeout_us", cm->response_ns / 1000);
+	out_int(o, "messages", cm->count.sent);
+	out_int(o, "messages_repeated", cm->count.repeated);
+	out_int(o, "messages_given_up", cm->count.given_up);
+	out_int(o, "messages_no_path", cm->count.dropped);
+	out_int(o, "messages_fault", cm->count.faults);
 	out_begin_object(o, "events");
 	for (int i = 0; i < CM_EV_TYPES; i++)
-		out_int(o, event[i], r->count.event[i]);
+		out_int(o, event[i], cm->count.event[i]);
 	out_end_object(o);
 	out_end_object(o);
 }
 
-void cm_show(struct kernel *k, struct out *o)
+void cm_show(struct rdmacm *cm, struct out *o)
 {
-	const struct cm_table *t = &k->rdmacm->channels;
+	const struct cm_table *t = &cm->channels;
 
-	show_counts(k->rdmacm, o);
+	show_counts(cm, o);
 	out_begin_array(o, "connection_channels");
 	for (uint32_t i = 0; i < t->size; i++)
 		if (t->slot[i])

@@ -36,13 +36,13 @@ int cm_sidr_reply(struct cm_id *id, int status, const uint8_t *data, size_t len)
 	if (len)
 		memcpy(m->param.data, data, len);
 	m->ece = id->ece;
-	cm_message_send(id->k, m);
+	cm_message_send(id->cm, m);
 	return 0;
 }
 
-void cm_sidr_deliver(struct kernel *k, struct cm_message *m)
+void cm_sidr_deliver(struct rdmacm *cm, struct cm_message *m)
 {
-	struct cm_id *id = cm_id_by_comm(k, m->to);
+	struct cm_id *id = cm_id_by_comm(cm, m->to);
 	enum cm_event_type type = m->status ? CM_EV_UNREACHABLE : CM_EV_ESTABLISHED;
 	int status = m->status;
 	struct cm_event *e;

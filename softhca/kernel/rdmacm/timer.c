@@ -4,56 +4,40 @@
  * their way make it due at once.
  */
 #include <errno.h>
-#include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
-#include "softhca/kernel/server.h"
 #include "exchange.h"
 #include "farewell.h"
 #include "id.h"
 #include "message.h"
 #include "rdmacm.h"
 #include "resolve.h"
-#include "room.h"
 #include "timer.h"
 
-int cm_timer_init(struct kernel *k)
+int cm_timer_init(struct rdmacm *cm)
 {
-	k->rdmacm->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	return k->rdmacm->timer < 0 ? -errno : 0;
+	cm->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	return cm->timer < 0 ? -errno : 0;
 }
 
-void cm_timer_exit(struct kernel *k)
+void cm_timer_exit(struct rdmacm *cm)
 {
-	if (k->rdmacm->timer >= 0)
-		close(k->rdmacm->timer);
+	if (cm->timer >= 0)
+		close(cm->timer);
 }
 
-/* The loop has its epoll after the room has been made. */
-static void watch(struct kernel *k)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = server_room_event(&rdmacm_room, 0)};
-	struct rdmacm *r = k->rdmacm;
-
-	if (!r->watched && k->epoll >= 0)
-		r->watched = epoll_ctl(k->epoll, EPOLL_CTL_ADD, r->timer, &ev) == 0;
-}
-
-void cm_timer_set(struct kernel *k, uint64_t due)
+void cm_timer_set(struct rdmacm *cm, uint64_t due)
 {
 	struct itimerspec t = {0};
-	struct rdmacm *r = k->rdmacm;
 
-	if (r->held || (r->due && r->due <= due))
+	if (cm->held || (cm->due && cm->due <= due))
 		return;
-	watch(k);
-	r->due = due;
+	cm->due = due;
 	t.it_value.tv_sec = (time_t)(due / 1000000000);
 	t.it_value.tv_nsec = (long)(due % 1000000000);
-	(void)timerfd_settime(r->timer, TFD_TIMER_ABSTIME, &t, NULL);
+	(void)timerfd_settime(cm->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
 static void on_time(struct cm_id *id)
@@ -64,43 +48,40 @@ static void on_time(struct cm_id *id)
 		cm_exchange_due(id);
 }
 
-void cm_timer_hold(struct kernel *k)
+void cm_timer_hold(struct rdmacm *cm)
 {
-	k->rdmacm->held = true;
+	cm->held = true;
 }
 
-void cm_timer_go(struct kernel *k)
+void cm_timer_go(struct rdmacm *cm)
 {
-	struct rdmacm *r = k->rdmacm;
 	uint64_t now = sh_now(), farewell;
 	struct cm_id *id;
 
 	/* Answers to messages, too: each exchange has an end. */
-	while (r->messages)
-		cm_messages_deliver(k);
+	while (cm->messages)
+		cm_messages_deliver(cm);
 	/* What this makes due is due after now. */
-	while ((id = cm_due_first(&r->due_ids)) && id->due <= now) {
+	while ((id = cm_due_first(&cm->due_ids)) && id->due <= now) {
 		cm_id_timer(id, 0);
 		on_time(id);
 	}
-	farewell = cm_farewell_due(k, now);
-	r->held = false;
-	if (r->messages)
-		cm_timer_set(k, 1);
+	farewell = cm_farewell_due(cm, now);
+	cm->held = false;
+	if (cm->messages)
+		cm_timer_set(cm, 1);
 	else if (id)
-		cm_timer_set(k, id->due);
+		cm_timer_set(cm, id->due);
 	if (farewell)
-		cm_timer_set(k, farewell);
+		cm_timer_set(cm, farewell);
 }
 
-void cm_timer_ready(struct kernel *k, uint32_t value)
+void cm_timer_ready(struct rdmacm *cm)
 {
-	struct rdmacm *r = k->rdmacm;
 	uint64_t n;
 
-	(void)value;
-	(void)!read(r->timer, &n, sizeof(n));
-	r->due = 0;
-	cm_timer_hold(k);
-	cm_timer_go(k);
+	(void)!read(cm->timer, &n, sizeof(n));
+	cm->due = 0;
+	cm_timer_hold(cm);
+	cm_timer_go(cm);
 }

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/kernel/lists.h"
 #include "agent.h"
 #include "file.h"
@@ -32,7 +33,7 @@ static bool taken(struct umad_file *f, const struct umad_agent *a)
 {
 	struct umad_file *o;
 
-	DL_FOREACH(f->k->umad->files, o)
+	DL_FOREACH(f->u->files, o)
 	{
 		if (o->hca != f->hca || o->port != f->port)
 			continue;
@@ -48,12 +49,12 @@ static bool taken(struct umad_file *f, const struct umad_agent *a)
 }
 
 /* One more than the greatest version of a class that kernels register. */
-static uint32_t versions(const struct kernel *k)
+static uint32_t versions(const struct umad *u)
 {
-	return k->cfg.device.face == SH_FACE_OFED ? 8 : 0x83;
+	return u->cfg->face == SH_FACE_OFED ? 8 : 0x83;
 }
 
-static int check(const struct kernel *k, const struct umad_agent *a)
+static int check(const struct umad *u, const struct umad_agent *a)
 {
 	bool smp = a->mgmt_class == CLASS_SMP || a->mgmt_class == CLASS_DIRECTED;
 
@@ -61,7 +62,7 @@ static int check(const struct kernel *k, const struct umad_agent *a)
 		return -EINVAL;
 	if (!a->mgmt_class)
 		return 0;
-	if (a->version >= versions(k))
+	if (a->version >= versions(u))
 		return -EINVAL;
 	if (a->rmpp_version && !mad_class_rmpp(a->mgmt_class))
 		return -EINVAL;
@@ -75,7 +76,7 @@ static int check(const struct kernel *k, const struct umad_agent *a)
 static int add(struct umad_file *f, struct umad_agent *a, uint32_t *id)
 {
 	uint32_t i;
-	int err = check(f->k, a);
+	int err = check(f->u, a);
 
 	if (err)
 		return err;
@@ -88,7 +89,7 @@ static int add(struct umad_file *f, struct umad_agent *a, uint32_t *id)
 	if (a->mgmt_class && taken(f, a))
 		return -EINVAL;
 	a->used = true;
-	a->hi_tid = ++f->k->umad->hi_tid;
+	a->hi_tid = ++f->u->hi_tid;
 	f->agent[i] = *a;
 	f->registered = true;
 	*id = i;
@@ -161,13 +162,13 @@ static uint32_t oui_of(const uint8_t *mad)
 	return (uint32_t)mad[AT_OUI] << 16 | mad[AT_OUI + 1] << 8 | mad[AT_OUI + 2];
 }
 
-struct umad_file *umad_agent_for(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+struct umad_file *umad_agent_for(struct umad *u, uint32_t hca, uint32_t port, const uint8_t *mad,
 				 uint32_t *id)
 {
 	uint8_t method = mad[AT_METHOD] & 0x7f;
 	struct umad_file *f;
 
-	DL_FOREACH(k->umad->files, f)
+	DL_FOREACH(u->files, f)
 	{
 		if (f->hca != hca || f->port != port)
 			continue;
@@ -187,12 +188,12 @@ struct umad_file *umad_agent_for(struct kernel *k, uint32_t hca, uint32_t port, 
 	return NULL;
 }
 
-struct umad_file *umad_agent_of(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+struct umad_file *umad_agent_of(struct umad *u, uint32_t hca, uint32_t port, const uint8_t *mad,
 				uint32_t *id)
 {
 	struct umad_file *f;
 
-	DL_FOREACH(k->umad->files, f)
+	DL_FOREACH(u->files, f)
 	{
 		if (f->hca != hca || f->port != port)
 			continue;
@@ -206,14 +207,14 @@ struct umad_file *umad_agent_of(struct kernel *k, uint32_t hca, uint32_t port, c
 	return NULL;
 }
 
-struct umad_file *umad_asker(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+struct umad_file *umad_asker(struct umad *u, uint32_t hca, uint32_t port, const uint8_t *mad,
 			     struct umad_msg **sent)
 {
 	uint32_t hi_tid = mad32(mad, AT_TID);
 	struct umad_file *f;
 	struct umad_msg *m;
 
-	DL_FOREACH(k->umad->files, f)
+	DL_FOREACH(u->files, f)
 	{
 		if (f->hca != hca || f->port != port)
 			continue;
@@ -233,14 +234,14 @@ struct umad_file *umad_asker(struct kernel *k, uint32_t hca, uint32_t port, cons
 	return NULL;
 }
 
-struct umad_msg *umad_sent(struct kernel *k, uint64_t number, struct umad_file **f)
+struct umad_msg *umad_sent(struct umad *u, uint64_t number, struct umad_file **f)
 {
 	struct umad_file *o;
 	struct umad_msg *m;
 
 	if (!number)
 		return NULL;
-	DL_FOREACH(k->umad->files, o)
+	DL_FOREACH(u->files, o)
 	DL_FOREACH(o->sent, m)
 	if (m->number == number) {
 		*f = o;

@@ -14,16 +14,16 @@ int umad_enable_pkey(struct umad_file *f);
 /*
  * The file with an agent for such a request on that port, and the agent's id. NULL: there is none.
  */
-struct umad_file *umad_agent_for(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+struct umad_file *umad_agent_for(struct umad *u, uint32_t hca, uint32_t port, const uint8_t *mad,
 				 uint32_t *id);
 /* The file that waits for this response. *sent: its request. NULL: no file waits for it. */
-struct umad_file *umad_asker(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+struct umad_file *umad_asker(struct umad *u, uint32_t hca, uint32_t port, const uint8_t *mad,
 			     struct umad_msg **sent);
 /*
  * The file with the agent whose requests have the upper half of this transaction. NULL: it has
  * ended.
  */
-struct umad_file *umad_agent_of(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+struct umad_file *umad_agent_of(struct umad *u, uint32_t hca, uint32_t port, const uint8_t *mad,
 				uint32_t *id);
 bool mad_class_rmpp(uint8_t mgmt_class);
 bool mad_is_rmpp(const uint8_t *mad); /* a segment of a message, or a word about one */
@@ -33,6 +33,6 @@ static inline bool mad_class_oui(uint8_t mgmt_class)
 }
 
 /* The message that is kept under that number, and its file. NULL: it is kept no more. */
-struct umad_msg *umad_sent(struct kernel *k, uint64_t number, struct umad_file **f);
+struct umad_msg *umad_sent(struct umad *u, uint64_t number, struct umad_file **f);
 
 #endif

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/device/transport/fabric.h"
 #include "softhca/device/transport/fault.h"
 #include "softhca/device/transport/gsi.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/ports.h"
 #include "agent.h"
@@ -30,25 +30,25 @@
 #define OUI  UINT64_C(0x0002c903)
 #define HOPS 0xff /* of what kernels send back on a global route */
 
-uint32_t fabric_ports(const struct kernel *k)
+uint32_t fabric_ports(const struct umad *u)
 {
-	return k->dev.hcas * k->cfg.device.ports;
+	return u->dev->hcas * u->cfg->ports;
 }
 
-uint32_t fabric_port_of(const struct kernel *k, uint32_t hca, uint32_t port)
+uint32_t fabric_port_of(const struct umad *u, uint32_t hca, uint32_t port)
 {
-	return hca * k->cfg.device.ports + port;
+	return hca * u->cfg->ports + port;
 }
 
-void fabric_end_of(const struct kernel *k, uint32_t number, uint32_t *hca, uint32_t *port)
+void fabric_end_of(const struct umad *u, uint32_t number, uint32_t *hca, uint32_t *port)
 {
-	*hca = (number - 1) / k->cfg.device.ports;
-	*port = (number - 1) % k->cfg.device.ports + 1;
+	*hca = (number - 1) / u->cfg->ports;
+	*port = (number - 1) % u->cfg->ports + 1;
 }
 
-bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port)
+bool fabric_link(struct umad *u, uint32_t hca, uint32_t port)
 {
-	return port_active(k, hca, port);
+	return port_active(u->k, hca, port);
 }
 
 uint64_t fabric_switch_guid(void)
@@ -56,52 +56,52 @@ uint64_t fabric_switch_guid(void)
 	return OUI << 32 | UINT64_C(0x200000);
 }
 
-uint16_t fabric_lid_of(const struct kernel *k, const struct mad_node *n)
+uint16_t fabric_lid_of(const struct umad *u, const struct mad_node *n)
 {
-	return n->is_switch ? (uint16_t)k->switch_lid
-			    : (uint16_t)sh_hca(&k->dev, n->hca)->port[n->port - 1].lid;
+	return n->is_switch ? (uint16_t)switch_lid(u->k)
+			    : (uint16_t)sh_hca(u->dev, n->hca)->port[n->port - 1].lid;
 }
 
-uint8_t fabric_forward(struct kernel *k, uint32_t lid)
+uint8_t fabric_forward(struct umad *u, uint32_t lid)
 {
 	uint32_t hca, port;
 
-	if (sh_lid_is_switch(&k->dev, lid))
+	if (sh_lid_is_switch(u->dev, lid))
 		return 0;
-	if (!lid || lid >= SH_MAX_LIDS || !sh_lid_lookup(&k->dev, (uint16_t)lid, &hca, &port) ||
-	    port > k->cfg.device.ports)
+	if (!lid || lid >= SH_MAX_LIDS || !sh_lid_lookup(u->dev, (uint16_t)lid, &hca, &port) ||
+	    port > u->cfg->ports)
 		return 255;
-	return (uint8_t)fabric_port_of(k, hca, port);
+	return (uint8_t)fabric_port_of(u, hca, port);
 }
 
 /* By LID, from the switch to an end port: false, there is no way. */
-static bool out_by_lid(struct kernel *k, uint16_t lid, struct mad_node *n)
+static bool out_by_lid(struct umad *u, uint16_t lid, struct mad_node *n)
 {
-	uint32_t number = fabric_forward(k, lid);
+	uint32_t number = fabric_forward(u, lid);
 
 	*n = (struct mad_node){0};
 	if (!number || number == 255)
 		return false;
-	fabric_end_of(k, number, &n->hca, &n->port);
+	fabric_end_of(u, number, &n->hca, &n->port);
 	n->in = n->port;
-	return fabric_link(k, n->hca, n->port);
+	return fabric_link(u, n->hca, n->port);
 }
 
 /* By LID, from a port: false, there is no way. */
-static bool by_lid(struct kernel *k, uint32_t hca, uint32_t port, uint16_t lid, struct mad_node *n)
+static bool by_lid(struct umad *u, uint32_t hca, uint32_t port, uint16_t lid, struct mad_node *n)
 {
-	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	const struct sh_port *p = &sh_hca(u->dev, hca)->port[port - 1];
 
 	*n = (struct mad_node){.hca = hca, .port = port, .in = port};
 	if (lid == p->lid || (lid == PERMISSIVE && !p->lid))
 		return true;
-	if (!fabric_link(k, hca, port))
+	if (!fabric_link(u, hca, port))
 		return false;
-	if (sh_lid_is_switch(&k->dev, lid)) {
-		*n = (struct mad_node){.is_switch = true, .in = fabric_port_of(k, hca, port)};
+	if (sh_lid_is_switch(u->dev, lid)) {
+		*n = (struct mad_node){.is_switch = true, .in = fabric_port_of(u, hca, port)};
 		return true;
 	}
-	return out_by_lid(k, lid, n);
+	return out_by_lid(u, lid, n);
 }
 
 static struct mad_node sender(const struct mad_way *w)
@@ -112,22 +112,22 @@ static struct mad_node sender(const struct mad_way *w)
 }
 
 /* Over the cable of a port of a node. */
-static bool hop(struct kernel *k, struct mad_node *n, uint32_t out)
+static bool hop(struct umad *u, struct mad_node *n, uint32_t out)
 {
 	uint32_t hca, port;
 
 	if (!n->is_switch) {
-		if (out != n->port || !fabric_link(k, n->hca, n->port))
+		if (out != n->port || !fabric_link(u, n->hca, n->port))
 			return false;
-		n->in = fabric_port_of(k, n->hca, n->port);
+		n->in = fabric_port_of(u, n->hca, n->port);
 		n->is_switch = true;
 		return true;
 	}
-	if (!out || out > fabric_ports(k))
+	if (!out || out > fabric_ports(u))
 		return false;
-	fabric_end_of(k, out, &hca, &port);
+	fabric_end_of(u, out, &hca, &port);
 	*n = (struct mad_node){.hca = hca, .port = port, .in = port};
-	return fabric_link(k, hca, port);
+	return fabric_link(u, hca, port);
 }
 
 bool fabric_route_ok(const uint8_t *mad, uint32_t port)
@@ -144,14 +144,14 @@ bool fabric_route_ok(const uint8_t *mad, uint32_t port)
 }
 
 /* A request on a directed route: follows it to its end, and writes the way back into it. */
-static bool go_there(struct kernel *k, const struct mad_way *w, uint8_t *mad, struct mad_node *n)
+static bool go_there(struct umad *u, const struct mad_way *w, uint8_t *mad, struct mad_node *n)
 {
 	uint8_t count = mad[AT_HOP_COUNT], *pointer = &mad[AT_HOP_POINTER];
 
 	*n = (struct mad_node){.hca = w->hca, .port = w->port, .in = w->port};
 	/* The first part of the way may go by LID; the route then begins at a switch. */
 	if (mad16(mad, AT_DR_SLID) != PERMISSIVE) {
-		if (!by_lid(k, w->hca, w->port, w->dlid, n))
+		if (!by_lid(u, w->hca, w->port, w->dlid, n))
 			return false;
 		if (!n->is_switch && count)
 			return false;
@@ -159,7 +159,7 @@ static bool go_there(struct kernel *k, const struct mad_way *w, uint8_t *mad, st
 	if (!count)
 		return true;
 	*pointer = 1;
-	if (!hop(k, n, mad[AT_INITIAL + 1]))
+	if (!hop(u, n, mad[AT_INITIAL + 1]))
 		return false;
 	while (*pointer < count) {
 		/* Only a switch sends on. */
@@ -167,7 +167,7 @@ static bool go_there(struct kernel *k, const struct mad_way *w, uint8_t *mad, st
 			return false;
 		mad[AT_RETURN + *pointer] = (uint8_t)n->in;
 		*pointer += 1;
-		if (!hop(k, n, mad[AT_INITIAL + *pointer]))
+		if (!hop(u, n, mad[AT_INITIAL + *pointer]))
 			return false;
 	}
 	mad[AT_RETURN + count] = (uint8_t)n->in;
@@ -177,11 +177,11 @@ static bool go_there(struct kernel *k, const struct mad_way *w, uint8_t *mad, st
 	if (!n->is_switch)
 		return false;
 	/* And the last part. */
-	return by_lid(k, w->hca, w->port, mad16(mad, AT_DR_DLID), n);
+	return by_lid(u, w->hca, w->port, mad16(mad, AT_DR_DLID), n);
 }
 
 /* A response that a program sends. */
-static bool go_back(struct kernel *k, const struct mad_way *w, uint8_t *mad, struct mad_node *n)
+static bool go_back(struct umad *u, const struct mad_way *w, uint8_t *mad, struct mad_node *n)
 {
 	uint8_t count = mad[AT_HOP_COUNT], *pointer = &mad[AT_HOP_POINTER];
 
@@ -189,14 +189,14 @@ static bool go_back(struct kernel *k, const struct mad_way *w, uint8_t *mad, str
 	if (!count)
 		return true;
 	for (*pointer = count; *pointer; *pointer -= 1)
-		if (!hop(k, n, mad[AT_RETURN + *pointer]))
+		if (!hop(u, n, mad[AT_RETURN + *pointer]))
 			return false;
 	return !n->is_switch;
 }
 
-static uint32_t host_of(struct kernel *k, const struct mad_node *n)
+static uint32_t host_of(struct umad *u, const struct mad_node *n)
 {
-	return n->is_switch ? SH_FAULT_ANY : k->hcas[n->hca].host;
+	return n->is_switch ? SH_FAULT_ANY : u->hcas[n->hca].host;
 }
 
 /*
@@ -204,68 +204,68 @@ static uint32_t host_of(struct kernel *k, const struct mad_node *n)
  * it, and a damaged one is lost too. Device code applies the rules to what QPs of programs send and
  * get, and to what the switch answers them (device/transport/gsi.c).
  */
-static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_node *from,
+static bool faulted(struct umad *u, const struct mad_way *w, const struct mad_node *from,
 		    const struct mad_node *to)
 {
-	const struct sh_way way = {.from = host_of(k, from),
-				   .to = host_of(k, to),
+	const struct sh_way way = {.from = host_of(u, from),
+				   .to = host_of(u, to),
 				   .src_qpn = w->qpn,
 				   .dst_qpn = w->to_qpn,
 				   .at_once = true};
 	struct sh_met met;
 	uint32_t fate;
 
-	if (!(__atomic_load_n(&k->dev.inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS) ||
+	if (!(__atomic_load_n(&u->dev->inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS) ||
 	    w->qpn > 1 ||
 	    (!from->is_switch && !to->is_switch && from->hca == to->hca && from->port == to->port))
 		return false;
-	fate = sh_fate(&k->dev, &way, &met);
+	fate = sh_fate(u->dev, &way, &met);
 	if (fate == SH_FAULT_DROP && !from->is_switch)
-		SH_COUNT_PORT(sh_hca(&k->dev, from->hca), from->port, xmit_discards, 1);
+		SH_COUNT_PORT(sh_hca(u->dev, from->hca), from->port, xmit_discards, 1);
 	if (fate == SH_FAULT_CORRUPT && !to->is_switch)
-		SH_COUNT_PORT(sh_hca(&k->dev, to->hca), to->port, rcv_errors, 1);
+		SH_COUNT_PORT(sh_hca(u->dev, to->hca), to->port, rcv_errors, 1);
 	return fate == SH_FAULT_DROP || fate == SH_FAULT_CORRUPT;
 }
 
 /* QP 1 of a port takes what has a P_Key of the port's table. The switch takes all. */
-static bool let_in(struct kernel *k, const struct mad_node *n, struct mad_way *came)
+static bool let_in(struct umad *u, const struct mad_node *n, struct mad_way *came)
 {
 	came->pkey_index = 0;
 	return n->is_switch ||
-	       sh_gsi_let_in(sh_hca(&k->dev, n->hca), n->port, came->pkey, &came->pkey_index);
+	       sh_gsi_let_in(sh_hca(u->dev, n->hca), n->port, came->pkey, &came->pkey_index);
 }
 
-uint16_t fabric_pkey(struct kernel *k, const struct mad_node *n, const struct mad_way *came)
+uint16_t fabric_pkey(struct umad *u, const struct mad_node *n, const struct mad_way *came)
 {
 	if (n->is_switch)
 		return came->pkey | 0x8000;
-	return (uint16_t)sh_hca(&k->dev, n->hca)->port[n->port - 1].pkey[came->pkey_index];
+	return (uint16_t)sh_hca(u->dev, n->hca)->port[n->port - 1].pkey[came->pkey_index];
 }
 
 /* To that port, over the links between and by their faults? */
-static bool reaches(struct kernel *k, const struct mad_way *w)
+static bool reaches(struct umad *u, const struct mad_way *w)
 {
 	const struct mad_node to = {.hca = w->hca, .port = w->port};
-	struct mad_node from = {.is_switch = sh_lid_is_switch(&k->dev, w->dlid)};
+	struct mad_node from = {.is_switch = sh_lid_is_switch(u->dev, w->dlid)};
 
-	if (!from.is_switch && !sh_lid_lookup(&k->dev, w->dlid, &from.hca, &from.port))
+	if (!from.is_switch && !sh_lid_lookup(u->dev, w->dlid, &from.hca, &from.port))
 		return false;
 	if (!from.is_switch && from.hca == to.hca && from.port == to.port)
 		return true;
-	return (from.is_switch || fabric_link(k, from.hca, from.port)) &&
-	       fabric_link(k, to.hca, to.port) && !faulted(k, w, &from, &to);
+	return (from.is_switch || fabric_link(u, from.hca, from.port)) &&
+	       fabric_link(u, to.hca, to.port) && !faulted(u, w, &from, &to);
 }
 
-bool fabric_arrives(struct kernel *k, const struct mad_way *w)
+bool fabric_arrives(struct umad *u, const struct mad_way *w)
 {
-	return reaches(k, w) && sh_gsi_let_in(sh_hca(&k->dev, w->hca), w->port, w->pkey, NULL);
+	return reaches(u, w) && sh_gsi_let_in(sh_hca(u->dev, w->hca), w->port, w->pkey, NULL);
 }
 
 /*
  * The index of the GID by which a route reaches a node. -1: the node has no such GID. The MAD is
  * lost then, since kernels find no way back.
  */
-static int gid_index(struct kernel *k, const struct mad_node *n, const uint8_t gid[16])
+static int gid_index(struct umad *u, const struct mad_node *n, const uint8_t gid[16])
 {
 	static const uint8_t empty[16];
 	const struct sh_port *p;
@@ -273,7 +273,7 @@ static int gid_index(struct kernel *k, const struct mad_node *n, const uint8_t g
 	if (n->is_switch)
 		return mad64(gid, 0) == FABRIC_PREFIX && mad64(gid, 8) == fabric_switch_guid() ? 0
 											       : -1;
-	p = &sh_hca(&k->dev, n->hca)->port[n->port - 1];
+	p = &sh_hca(u->dev, n->hca)->port[n->port - 1];
 	for (int i = 0; i < SH_GIDS; i++)
 		if (!memcmp(p->gid[i], gid, 16))
 			return memcmp(gid, empty, 16) ? i : -1;
@@ -292,7 +292,7 @@ void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *
 	m->hdr.pkey_index = w->pkey_index;
 	if (w->grh) {
 		const struct mad_node n = {.hca = f->hca, .port = f->port};
-		int at = gid_index(f->k, &n, w->route.dgid);
+		int at = gid_index(f->u, &n, w->route.dgid);
 
 		/* What the program needs to send back. */
 		m->hdr.grh_present = 1;
@@ -311,7 +311,10 @@ static bool in_segments(const struct umad_agent *a, const struct mad_way *w, con
 	return a->rmpp_version && mad_is_rmpp(mad) && !w->whole;
 }
 
-/* An agent has its response, with the LID of its sender in w->dlid. There are MAD_SIZE octets of mad at least. */
+/*
+ * An agent has its response, with the LID of its sender in w->dlid. There are MAD_SIZE octets of
+ * mad at least.
+ */
 static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, const uint8_t *mad,
 		     size_t len)
 {
@@ -326,10 +329,10 @@ static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, 
 	 * not.
 	 */
 	if (rmpp && w->whole)
-		umad_acked(f->k, w->number);
-	else if (segments_again(f->k, &to, mad))
+		umad_acked(f->u, w->number);
+	else if (segments_again(f->u, &to, mad))
 		return;
-	if (!umad_asker(f->k, f->hca, f->port, mad, &sent)) {
+	if (!umad_asker(f->u, f->hca, f->port, mad, &sent)) {
 		/*
 		 * No request waits for this. But a kernel that leaves RMPP to the program cannot
 		 * tell for which segments the program waits.
@@ -340,7 +343,7 @@ static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, 
 	}
 	if (!rmpp && (len > MAD_SIZE || (w->whole && w->number))) {
 		/* Else the request waits on, and ends by its timeout. */
-		if (!segments_begin(f->k, &to, mad, len))
+		if (!segments_begin(f->u, &to, mad, len))
 			return;
 		umad_sent_drop(f, sent);
 		return;
@@ -354,7 +357,7 @@ static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, 
 }
 
 /* A response reaches a port. w: as it came, with the LID of its sender in dlid. */
-static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct mad_way *w,
+static void answered(struct umad *u, uint32_t hca, uint32_t port, const struct mad_way *w,
 		     const uint8_t *mad, size_t len)
 {
 	const struct mad_node n = {.hca = hca, .port = port, .in = port};
@@ -363,14 +366,14 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 	uint8_t *whole;
 	uint32_t id;
 
-	f = umad_agent_of(k, hca, port, mad, &id);
+	f = umad_agent_of(u, hca, port, mad, &id);
 	if (!f) {
-		notice_answered(k, mad);
+		notice_answered(u, mad);
 	} else if (f->agent[id].rmpp_version && segments_word(mad)) {
 		/* The kernel's RMPP takes what is said to it. */
-		segments_told(k, &n, w, mad);
+		segments_told(u, &n, w, mad);
 	} else if (in_segments(&f->agent[id], w, mad)) {
-		whole = reassemble(k, &n, w, f->agent[id].hi_tid, mad, &len, &first);
+		whole = reassemble(u, &n, w, f->agent[id].hi_tid, mad, &len, &first);
 		if (whole)
 			end_wait(f, id, &first, whole, len);
 		free(whole);
@@ -395,31 +398,31 @@ static void turn(uint8_t *mad, uint16_t status)
 	mad_put16(mad, AT_STATUS, status);
 }
 
-static void reply(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
+static void reply(struct umad *u, const struct mad_way *w, const struct mad_node *n,
 		  const uint8_t *mad, size_t len)
 {
 	const struct mad_node to = sender(w);
 	struct mad_way back = *w;
 
 	if (!mad_is_smp(mad))
-		back.pkey = fabric_pkey(k, n, w);
+		back.pkey = fabric_pkey(u, n, w);
 	if (w->qpn > 1) {
-		gsi_answer(k, &back, n, mad, len);
+		gsi_answer(u, &back, n, mad, len);
 		return;
 	}
 	back.dlid = mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_DR_SLID) == PERMISSIVE
 			    ? PERMISSIVE
-			    : fabric_lid_of(k, n);
+			    : fabric_lid_of(u, n);
 	back.whole = true;
 	back.number = 0;
 	memcpy(back.route.sgid, w->route.dgid, sizeof(back.route.sgid));
 	memcpy(back.route.dgid, w->route.sgid, sizeof(back.route.dgid));
-	if (!faulted(k, w, n, &to) && (mad_is_smp(mad) || let_in(k, &to, &back)))
-		answered(k, w->hca, w->port, &back, mad, len);
+	if (!faulted(u, w, n, &to) && (mad_is_smp(mad) || let_in(u, &to, &back)))
+		answered(u, w->hca, w->port, &back, mad, len);
 }
 
 /* A request reaches an agent. came: with the LID of its sender in dlid. */
-static void give(struct kernel *k, struct umad_file *f, uint32_t id, const struct mad_way *came,
+static void give(struct umad *u, struct umad_file *f, uint32_t id, const struct mad_way *came,
 		 const struct mad_node *n, const uint8_t *mad, size_t len)
 {
 	const struct umad_agent *a = &f->agent[id];
@@ -430,25 +433,25 @@ static void give(struct kernel *k, struct umad_file *f, uint32_t id, const struc
 	if (!a->rmpp_version && came->whole) {
 		to.hca = n->hca;
 		to.port = n->port;
-		segments_ask(k, &to, mad, len);
+		segments_ask(u, &to, mad, len);
 		return;
 	}
 	if (in_segments(a, came, mad)) {
-		whole = reassemble(k, n, came, a->hi_tid, mad, &len, &to);
+		whole = reassemble(u, n, came, a->hi_tid, mad, &len, &to);
 		if (!whole)
 			return;
 		mad = whole;
 	}
 	m = umad_msg_new(f, len);
 	if (m && came->whole)
-		umad_acked(k, came->number);
+		umad_acked(u, came->number);
 	if (m)
 		fabric_give(f, m, &to, id, mad);
 	free(whole);
 }
 
 /* A request reaches a node: the agents of the card and of the switch come first. */
-static void asked(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
+static void asked(struct umad *u, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 		  size_t len)
 {
 	bool smp = mad_is_smp(mad), query;
@@ -464,34 +467,37 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 	if (mad[0] != 1)
 		return;
 	if (query && smp)
-		status = smp_answer(k, n, mad);
+		status = smp_answer(u, n, mad);
 	else if (query && mad[AT_CLASS] == CLASS_PERF)
-		status = perf_answer(k, n, mad);
-	came.dlid = fabric_lid_of(k, &from);
+		status = perf_answer(u, n, mad);
+	came.dlid = fabric_lid_of(u, &from);
 	if (!n->is_switch && segments_word(mad)) {
-		/* Kernels keep it from agents that leave RMPP to them, as the built-in manager does. */
-		f = umad_agent_for(k, n->hca, n->port, mad, &id);
-		if (f ? f->agent[id].rmpp_version : sa_is_at(k, n, mad))
-			segments_told(k, n, &came, mad);
+		/*
+		 * Kernels keep it from agents that leave RMPP to them, as the built-in manager
+		 * does.
+		 */
+		f = umad_agent_for(u, n->hca, n->port, mad, &id);
+		if (f ? f->agent[id].rmpp_version : sa_is_at(u, n, mad))
+			segments_told(u, n, &came, mad);
 		if (!f || f->agent[id].rmpp_version)
 			return;
 	}
 	if (status < 0 && !n->is_switch) {
-		f = umad_agent_for(k, n->hca, n->port, mad, &id);
+		f = umad_agent_for(u, n->hca, n->port, mad, &id);
 		if (f) {
-			give(k, f, id, &came, n, mad, len);
+			give(u, f, id, &came, n, mad, len);
 			return;
 		}
 		if (smp && query)
-			status = smp_sm_answer(k, n, mad);
+			status = smp_sm_answer(u, n, mad);
 		else if (smp && mad[AT_METHOD] == METHOD_TRAP)
-			status = sm_told(k, n, mad);
-		else if (sa_is_at(k, n, mad)) {
+			status = sm_told(u, n, mad);
+		else if (sa_is_at(u, n, mad)) {
 			if (w->whole)
-				umad_acked(k, w->number);
+				umad_acked(u, w->number);
 			if (sa_ignores(mad))
 				return;
-			status = sa_answer(k, w, n, mad, &more, &more_len);
+			status = sa_answer(u, w, n, mad, &more, &more_len);
 		}
 	}
 	if (status < 0 && query)
@@ -500,14 +506,14 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 		uint8_t *answer = more ? more : mad;
 
 		turn(answer, (uint16_t)status);
-		reply(k, w, n, answer, more_len);
+		reply(u, w, n, answer, more_len);
 	}
 	free(more);
 }
 
 /*
- * QP 0 has subnet management, and QP 1 the rest: a port drops what comes to the wrong one. A directed
- * request of no hops never leaves its port, and no QP is looked at.
+ * QP 0 has subnet management, and QP 1 the rest: a port drops what comes to the wrong one. A
+ * directed request of no hops never leaves its port, and no QP is looked at.
  */
 static bool wrong_qp(const struct mad_way *w, const uint8_t *mad)
 {
@@ -516,7 +522,7 @@ static bool wrong_qp(const struct mad_way *w, const uint8_t *mad)
 	return w->to_qpn && (mad[AT_CLASS] != CLASS_DIRECTED || mad[AT_HOP_COUNT]);
 }
 
-void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len)
+void fabric_send(struct umad *u, const struct mad_way *way, const uint8_t *mad, size_t len)
 {
 	const struct mad_node from = sender(way);
 	struct mad_way came = *way;
@@ -530,31 +536,31 @@ void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad
 	if (wrong_qp(way, mad)) {
 		there = false;
 	} else if (way->to_qpn > 1 && !mad_is_smp(mad)) {
-		gsi_send(k, way, mad, len);
+		gsi_send(u, way, mad, len);
 		/* What such a program says about segments concerns no file. */
 		if (way->whole)
-			umad_acked(k, way->number);
+			umad_acked(u, way->number);
 		there = false;
 	} else if (mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_STATUS) & STATUS_DIRECTION)
-		there = go_back(k, way, copy, &n);
+		there = go_back(u, way, copy, &n);
 	else if (mad[AT_CLASS] == CLASS_DIRECTED)
-		there = go_there(k, way, copy, &n);
+		there = go_there(u, way, copy, &n);
 	else if (way->from_switch)
-		there = out_by_lid(k, way->dlid, &n);
+		there = out_by_lid(u, way->dlid, &n);
 	else
-		there = by_lid(k, way->hca, way->port, way->dlid, &n);
-	if (there && faulted(k, way, &from, &n))
+		there = by_lid(u, way->hca, way->port, way->dlid, &n);
+	if (there && faulted(u, way, &from, &n))
 		there = false;
 	if (there && !mad_is_smp(mad) &&
-	    (!let_in(k, &n, &came) || (way->grh && gid_index(k, &n, way->route.dgid) < 0)))
+	    (!let_in(u, &n, &came) || (way->grh && gid_index(u, &n, way->route.dgid) < 0)))
 		there = false;
 	if (there && back && !n.is_switch) {
-		came.dlid = fabric_lid_of(k, &from);
-		answered(k, n.hca, n.port, &came, copy, len);
+		came.dlid = fabric_lid_of(u, &from);
+		answered(u, n.hca, n.port, &came, copy, len);
 	} else if (there && back) {
-		notice_answered(k, copy); /* the switch asks for nothing else */
+		notice_answered(u, copy); /* the switch asks for nothing else */
 	} else if (there) {
-		asked(k, &came, &n, copy, len);
+		asked(u, &came, &n, copy, len);
 	}
 	if (copy != one)
 		free(copy);

@@ -32,23 +32,24 @@ struct mad_way {
 	struct sh_grh route; /* with grh */
 };
 
-uint32_t fabric_ports(const struct kernel *k); /* of the switch */
-uint32_t fabric_port_of(const struct kernel *k, uint32_t hca, uint32_t port);
+uint32_t fabric_ports(const struct umad *u); /* of the switch */
+uint32_t fabric_port_of(const struct umad *u, uint32_t hca, uint32_t port);
 /* Of 1 to fabric_ports(): what the port of the switch is cabled to. */
-void fabric_end_of(const struct kernel *k, uint32_t number, uint32_t *hca, uint32_t *port);
-bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port); /* is it up? */
+void fabric_end_of(const struct umad *u, uint32_t number, uint32_t *hca, uint32_t *port);
+bool fabric_link(struct umad *u, uint32_t hca, uint32_t port); /* is it up? */
 uint64_t fabric_switch_guid(void);
 /* Of each GID that softhca gives a port or the switch. */
 #define FABRIC_PREFIX UINT64_C(0xfe80000000000000)
-uint16_t fabric_lid_of(const struct kernel *k, const struct mad_node *n);
+uint16_t fabric_lid_of(const struct umad *u, const struct mad_node *n);
 /* The port of the switch by which a LID is reached: 0 for its own, 255: none. */
-uint8_t fabric_forward(struct kernel *k, uint32_t lid);
+uint8_t fabric_forward(struct umad *u, uint32_t lid);
 
 /*
- * The P_Key of what a node sends to answer what has come by that way: the one in its own table, which may
- * be a full member's where the asker is a limited one. The switch is a full member of all partitions.
+ * The P_Key of what a node sends to answer what has come by that way: the one in its own table,
+ * which may be a full member's where the asker is a limited one. The switch is a full member of all
+ * partitions.
  */
-uint16_t fabric_pkey(struct kernel *k, const struct mad_node *n, const struct mad_way *came);
+uint16_t fabric_pkey(struct umad *u, const struct mad_node *n, const struct mad_way *came);
 
 /* Can a directed MAD leave that port? A kernel refuses to send the others. */
 bool fabric_route_ok(const uint8_t *mad, uint32_t port);
@@ -56,11 +57,11 @@ bool fabric_route_ok(const uint8_t *mad, uint32_t port);
 void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
 		 const uint8_t *mad);
 /* Does a MAD that is sent to a port by a way that segments_begin() was told arrive there? */
-bool fabric_arrives(struct kernel *k, const struct mad_way *w);
+bool fabric_arrives(struct umad *u, const struct mad_way *w);
 /*
  * Carries a MAD to where it goes. It may be lost on its way, as on every fabric. Copies it first:
  * the answer may come at once, and end what the MAD is a part of.
  */
-void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len);
+void fabric_send(struct umad *u, const struct mad_way *way, const uint8_t *mad, size_t len);
 
 #endif

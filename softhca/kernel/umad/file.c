@@ -6,46 +6,49 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/kernel/lists.h"
+#include "softhca/kernel/ports.h"
 #include "softhca/kernel/process.h"
 #include "softhca/kernel/user.h"
 #include "softhca/protocol.h"
 #include "file.h"
 #include "sm.h"
 
-int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
+int umad_open(struct umad *u, struct kproc *p, uint32_t minor, uint32_t flags,
 	      struct umad_file **out, int *fd)
 {
-	const struct sh_config *c = &k->cfg.device;
+	const struct sh_config *c = u->cfg;
 	uint32_t number = minor % UMAD_MINORS;
 	uint32_t hca = p->host * c->hcas_per_host + number / c->ports;
 	struct umad_file *f;
 	int err;
 
-	if (k->umad->off || minor >= 2 * UMAD_MINORS || number >= c->hcas_per_host * c->ports)
+	if (u->off || minor >= 2 * UMAD_MINORS || number >= c->hcas_per_host * c->ports)
 		return -ENXIO;
-	if (k->hcas[hca].fatal)
+	if (u->hcas[hca].fatal)
 		return -ENXIO;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
-	f->k = k;
+	f->u = u;
 	f->host = p->host;
 	f->hca = hca;
 	f->port = number % c->ports + 1;
 	f->pid = p->pid;
 	f->issm = minor >= UMAD_MINORS;
-	err = fifo_open(&f->fifo, k,
+	err = fifo_open(&f->fifo, u->k,
 			&(struct fifo_opening){.dir = "mads",
 					       .index = minor,
-					       .generation = ++k->umad->generation,
+					       .generation = ++u->generation,
 					       .flags = flags,
 					       .pid = p->pid},
 			fd);
-	/* Last: it makes the built-in manager give way, and nothing brings back what that forgets. */
+	/*
+	 * Last: it makes the built-in manager give way, and nothing brings back what that forgets.
+	 */
 	if (!err && f->issm) {
-		err = sm_open(k, f->hca, f->port);
+		err = sm_open(u, f->hca, f->port);
 		if (err) {
 			close(*fd);
 			fifo_close(&f->fifo);
@@ -55,7 +58,7 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
 		free(f);
 		return err;
 	}
-	DL_APPEND(k->umad->files, f);
+	DL_APPEND(u->files, f);
 	*out = f;
 	return 0;
 }
@@ -64,22 +67,22 @@ void umad_free(struct umad_file *f)
 {
 	struct umad_msg *m, *tmp;
 
-	DL_DELETE(f->k->umad->files, f);
+	DL_DELETE(f->u->files, f);
 	DL_FOREACH_SAFE(f->unread, m, tmp)
 	free(m);
 	DL_FOREACH_SAFE(f->sent, m, tmp)
 	free(m);
 	fifo_close(&f->fifo);
 	if (f->issm)
-		sm_closed(f->k, f->hca, f->port);
+		sm_closed(f->u, f->hca, f->port);
 	free(f);
 }
 
-struct umad_file *umad_get(struct kernel *k, uint32_t index, uint32_t generation)
+struct umad_file *umad_get(struct umad *u, uint32_t index, uint32_t generation)
 {
 	struct umad_file *f;
 
-	DL_FOREACH(k->umad->files, f)
+	DL_FOREACH(u->files, f)
 	if (f->fifo.index == index && f->fifo.generation == generation)
 		return f;
 	return NULL;
@@ -144,7 +147,7 @@ void umad_queue(struct umad_file *f, struct umad_msg *m)
 
 static int put(struct umad_file *f, struct kproc *p, uint64_t addr, const void *what, size_t len)
 {
-	return f->k->user->write(f->k->user_arg, &p->user, addr, what, len) < 0 ? -EFAULT : 0;
+	return client_write(f->u->k, &p->user, addr, what, len);
 }
 
 static long read_one(struct umad_file *f, struct kproc *p, uint64_t addr, uint64_t len)

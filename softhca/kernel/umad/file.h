@@ -8,13 +8,13 @@
 #include "umad.h"
 
 /* flags: of open(). *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
-int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
+int umad_open(struct umad *u, struct kproc *p, uint32_t minor, uint32_t flags,
 	      struct umad_file **out, int *fd);
 /* The last user has closed the file, or the instance ends. */
 void umad_free(struct umad_file *f);
 /* Of one in doubt (fifo.h): frees it if it has no user any more. */
 void umad_check(struct umad_file *f);
-struct umad_file *umad_get(struct kernel *k, uint32_t index, uint32_t generation);
+struct umad_file *umad_get(struct umad *u, uint32_t index, uint32_t generation);
 /* Makes the FIFO as full as there are messages. */
 void umad_level(struct umad_file *f);
 /* A message of that length, or NULL: no memory, or the file has as much as it may. */

@@ -14,10 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/life.h"
 #include "softhca/device/transport/fabric.h"
 #include "softhca/device/transport/gsi.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "gsi.h"
 
@@ -36,20 +37,20 @@ static void path_of(char path[64])
 	snprintf(path, 64, "events/%u.%u", SH_GSI_EVQ, SH_GSI_GENERATION);
 }
 
-int gsi_open(struct kernel *k)
+int gsi_open(struct umad *u, int dir_fd)
 {
 	char path[64];
 
 	path_of(path);
-	if (mkfifoat(k->dir_fd, path, 0600) < 0)
+	if (mkfifoat(dir_fd, path, 0600) < 0)
 		return -errno;
-	k->umad->gsi = openat(k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	return k->umad->gsi < 0 ? -errno : 0;
+	u->gsi = openat(dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return u->gsi < 0 ? -errno : 0;
 }
 
 struct leaving {
 	struct leaving *prev, *next;
-	struct kernel *k;
+	struct umad *u;
 	uint64_t wait, until; /* 0: it waits for no lock */
 	struct sh_packet p;
 	struct sh_seg seg;
@@ -60,21 +61,21 @@ struct leaving {
 static pthread_mutex_t leavers_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The helper thread has ended: what it has not delivered is lost. */
-void gsi_close(struct kernel *k)
+void gsi_close(struct umad *u)
 {
 	struct leaving *l, *next;
 
-	DL_FOREACH_SAFE(k->umad->leavers, l, next)
+	DL_FOREACH_SAFE(u->leavers, l, next)
 	free(l);
-	k->umad->leavers = NULL;
-	if (k->umad->gsi >= 0)
-		close(k->umad->gsi);
-	k->umad->gsi = -1;
+	u->leavers = NULL;
+	if (u->gsi >= 0)
+		close(u->gsi);
+	u->gsi = -1;
 }
 
 /* ---- to QP 1 ---- */
 
-static void came(struct kernel *k, const struct sh_gsi_record *r)
+static void came(struct umad *u, const struct sh_gsi_record *r)
 {
 	struct mad_way w = {
 		.hca = r->hca,
@@ -89,29 +90,29 @@ static void came(struct kernel *k, const struct sh_gsi_record *r)
 		.route = r->route,
 	};
 
-	if (r->hca >= k->dev.hcas || !r->port || r->port > k->cfg.device.ports || w.qpn < 2 ||
+	if (r->hca >= u->dev->hcas || !r->port || r->port > u->cfg->ports || w.qpn < 2 ||
 	    mad_is_smp(r->mad))
 		return;
-	fabric_send(k, &w, r->mad, sizeof(r->mad));
+	fabric_send(u, &w, r->mad, sizeof(r->mad));
 }
 
-void gsi_ready(struct kernel *k)
+void gsi_ready(struct umad *u)
 {
 	struct sh_gsi_record r;
 	ssize_t n = 1;
 
 	for (int i = 0; i < AT_ONCE; i++) {
-		n = read(k->umad->gsi, &r, sizeof(r));
+		n = read(u->gsi, &r, sizeof(r));
 		if (n != (ssize_t)sizeof(r))
 			break;
-		came(k, &r);
+		came(u, &r);
 	}
 	/*
 	 * No sender writes a part of a record. A part is from another program: it is thrown away
 	 * with the rest.
 	 */
 	while (n > 0 && n != (ssize_t)sizeof(r))
-		n = read(k->umad->gsi, &r, sizeof(r) - 1);
+		n = read(u->gsi, &r, sizeof(r) - 1);
 }
 
 /* ---- from QP 1 ---- */
@@ -119,17 +120,17 @@ void gsi_ready(struct kernel *k)
 static void note(struct leaving *l)
 {
 	pthread_mutex_lock(&leavers_lock);
-	DL_APPEND(l->k->umad->leavers, l);
+	DL_APPEND(l->u->leavers, l);
 	pthread_mutex_unlock(&leavers_lock);
-	__atomic_add_fetch(&l->k->umad->leaving, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&l->u->leaving, 1, __ATOMIC_RELAXED);
 }
 
 static void drop(struct leaving *l)
 {
 	pthread_mutex_lock(&leavers_lock);
-	DL_DELETE(l->k->umad->leavers, l);
+	DL_DELETE(l->u->leavers, l);
 	pthread_mutex_unlock(&leavers_lock);
-	__atomic_sub_fetch(&l->k->umad->leaving, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&l->u->leaving, 1, __ATOMIC_RELAXED);
 	free(l);
 }
 
@@ -144,9 +145,9 @@ static bool put_off(struct sh_dev *dev, struct leaving *l)
 	uint64_t now = dev->ops->now(dev->host);
 
 	if (!l->wait) {
-		if (l->k->umad->late >= MOST_LATE)
+		if (l->u->late >= MOST_LATE)
 			return false;
-		l->k->umad->late++;
+		l->u->late++;
 		l->wait = FIRST_NS;
 		l->until = now + GIVE_UP_NS;
 	} else if (l->wait < LONGEST_NS) {
@@ -167,24 +168,23 @@ static void deliver(struct sh_dev *dev, uint64_t a, uint64_t b)
 		sh_gsi_lost(dev, &l->p);
 	}
 	if (l->wait)
-		l->k->umad->late--;
+		l->u->late--;
 	drop(l);
 }
 
-static void leave(struct kernel *k, const struct sh_packet *p, const uint8_t *mad, size_t len)
+static void leave(struct umad *u, const struct sh_packet *p, const uint8_t *mad, size_t len)
 {
 	struct leaving *l;
 
 	if (len > SH_GSI_SIZE)
 		return;
-	l = __atomic_load_n(&k->umad->leaving, __ATOMIC_RELAXED) < MOST_LEAVING
-		    ? calloc(1, sizeof(*l))
-		    : NULL;
+	l = __atomic_load_n(&u->leaving, __ATOMIC_RELAXED) < MOST_LEAVING ? calloc(1, sizeof(*l))
+									  : NULL;
 	if (!l) {
-		sh_gsi_lost(&k->dev, p);
+		sh_gsi_lost(u->dev, p);
 		return;
 	}
-	l->k = k;
+	l->u = u;
 	l->p = *p;
 	memcpy(l->mad, mad, len);
 	l->seg = (struct sh_seg){(uintptr_t)l->mad, SH_GSI_SIZE};
@@ -197,13 +197,13 @@ static void leave(struct kernel *k, const struct sh_packet *p, const uint8_t *ma
 	l->p.qkey = SH_GSI_QKEY;
 	l->p.payload = (struct sh_payload){.nseg = 1, .seg = &l->seg, .len = SH_GSI_SIZE};
 	note(l);
-	if (sh_defer(&k->dev, k->dev.ops->now(k->dev.host), deliver, (uintptr_t)l, 0) < 0) {
-		sh_gsi_lost(&k->dev, p);
+	if (sh_defer(u->dev, u->dev->ops->now(u->dev->host), deliver, (uintptr_t)l, 0) < 0) {
+		sh_gsi_lost(u->dev, p);
 		drop(l);
 	}
 }
 
-void gsi_send(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+void gsi_send(struct umad *u, const struct mad_way *w, const uint8_t *mad, size_t len)
 {
 	struct sh_packet p = {
 		.src_hca = w->hca,
@@ -217,14 +217,14 @@ void gsi_send(struct kernel *k, const struct mad_way *w, const uint8_t *mad, siz
 		.grh = w->route,
 	};
 
-	leave(k, &p, mad, len);
+	leave(u, &p, mad, len);
 }
 
-void gsi_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
+void gsi_answer(struct umad *u, const struct mad_way *w, const struct mad_node *n,
 		const uint8_t *mad, size_t len)
 {
 	const struct sh_port *from =
-		n->is_switch ? NULL : &sh_hca(&k->dev, n->hca)->port[n->port - 1];
+		n->is_switch ? NULL : &sh_hca(u->dev, n->hca)->port[n->port - 1];
 	struct sh_packet p = {
 		.src_hca = n->is_switch ? w->hca : n->hca,
 		.src_port = (uint8_t)(n->is_switch ? 0 : n->port),
@@ -242,5 +242,5 @@ void gsi_answer(struct kernel *k, const struct mad_way *w, const struct mad_node
 		memcpy(p.grh.sgid, from->gid[0], 16);
 		memcpy(p.grh.dgid, w->route.sgid, 16);
 	}
-	leave(k, &p, mad, len);
+	leave(u, &p, mad, len);
 }

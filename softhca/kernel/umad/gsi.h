@@ -8,17 +8,19 @@
 
 #include "fabric.h"
 
-/* Makes the FIFO that records come in, in the instance's directory. 0 or -errno. */
-int gsi_open(struct kernel *k);
-void gsi_close(struct kernel *k);
-void gsi_ready(struct kernel *k); /* the FIFO has something */
+/*
+ * Makes the FIFO that records come in, in the instance's directory, which is dir_fd. 0 or -errno.
+ */
+int gsi_open(struct umad *u, int dir_fd);
+void gsi_close(struct umad *u);
+void gsi_ready(struct umad *u); /* the FIFO has something */
 
 /*
  * Sends a MAD to a QP: from the port of `way`, or as the answer of n to what has come by `way`. A
  * MAD longer than one datagram is lost.
  */
-void gsi_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len);
-void gsi_answer(struct kernel *k, const struct mad_way *way, const struct mad_node *n,
+void gsi_send(struct umad *u, const struct mad_way *way, const uint8_t *mad, size_t len);
+void gsi_answer(struct umad *u, const struct mad_way *way, const struct mad_node *n,
 		const uint8_t *mad, size_t len);
 
 #endif

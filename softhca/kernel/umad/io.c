@@ -21,8 +21,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "agent.h"
 #include "fabric.h"
@@ -36,22 +36,21 @@
 
 #define RMPP_MS 2000
 
-int umad_timer_init(struct kernel *k)
+int umad_timer_init(struct umad *u)
 {
-	k->umad->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	return k->umad->timer < 0 ? -errno : 0;
+	u->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	return u->timer < 0 ? -errno : 0;
 }
 
-void umad_timer_exit(struct kernel *k)
+void umad_timer_exit(struct umad *u)
 {
-	if (k->umad->timer >= 0)
-		close(k->umad->timer);
+	if (u->timer >= 0)
+		close(u->timer);
 }
 
-void umad_timer_at(struct kernel *k, uint64_t due)
+void umad_timer_at(struct umad *u, uint64_t due)
 {
 	struct itimerspec t = {0};
-	struct umad *u = k->umad;
 
 	if (u->due && u->due <= due)
 		return;
@@ -70,7 +69,7 @@ static bool by_rmpp(const struct umad_agent *a, const uint8_t *mad)
 static void send(struct umad_file *f, const struct umad_msg *m)
 {
 	const struct umad_hdr *h = &m->hdr;
-	const struct sh_port *p = &sh_hca(&f->k->dev, f->hca)->port[f->port - 1];
+	const struct sh_port *p = &sh_hca(f->u->dev, f->hca)->port[f->port - 1];
 	bool smp = mad_is_smp(m->mad);
 	struct mad_way w = {
 		.hca = f->hca,
@@ -95,7 +94,7 @@ static void send(struct umad_file *f, const struct umad_msg *m)
 		w.route.hop_limit = h->hop_limit;
 	}
 
-	fabric_send(f->k, &w, m->mad, m->len);
+	fabric_send(f->u, &w, m->mad, m->len);
 }
 
 /* RMPP waits for the acknowledgement first, whatever the limit for the answer, or without one. */
@@ -109,13 +108,13 @@ static uint32_t limit(const struct umad_file *f, const struct umad_msg *m)
 static void wait_for(struct umad_file *f, struct umad_msg *m, uint32_t ms)
 {
 	m->due = sh_now() + (uint64_t)ms * 1000000;
-	umad_timer_at(f->k, m->due);
+	umad_timer_at(f->u, m->due);
 }
 
-void umad_acked(struct kernel *k, uint64_t number)
+void umad_acked(struct umad *u, uint64_t number)
 {
 	struct umad_file *f;
-	struct umad_msg *m = umad_sent(k, number, &f);
+	struct umad_msg *m = umad_sent(u, number, &f);
 
 	if (!m)
 		return;
@@ -151,26 +150,25 @@ static void again(struct umad_file *f, struct umad_msg *m)
 	send(f, m);
 }
 
-void umad_timer_ready(struct kernel *k, uint32_t value)
+void umad_timer_ready(struct umad *u)
 {
 	uint64_t n, now = sh_now(), next, leases, segments, assemblies;
 	struct umad_file *f;
 	struct umad_msg *m;
 
-	(void)value;
-	(void)!read(k->umad->timer, &n, sizeof(n));
-	k->umad->due = 0;
-	next = notice_due(k, now);
-	leases = sa_service_due(k, now);
-	segments = segments_due(k, now);
-	assemblies = reassemble_due(k, now);
+	(void)!read(u->timer, &n, sizeof(n));
+	u->due = 0;
+	next = notice_due(u, now);
+	leases = sa_service_due(u, now);
+	segments = segments_due(u, now);
+	assemblies = reassemble_due(u, now);
 	if (leases && (!next || leases < next))
 		next = leases;
 	if (segments && (!next || segments < next))
 		next = segments;
 	if (assemblies && (!next || assemblies < next))
 		next = assemblies;
-	DL_FOREACH(k->umad->files, f)
+	DL_FOREACH(u->files, f)
 	{
 		/*
 		 * A request that is sent again may end by its answer, and end another request of
@@ -186,7 +184,7 @@ void umad_timer_ready(struct kernel *k, uint32_t value)
 			next = m->due;
 	}
 	if (next)
-		umad_timer_at(k, next);
+		umad_timer_at(u, next);
 }
 
 static bool same_place(const struct umad_hdr *a, const struct umad_hdr *b)
@@ -298,7 +296,7 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 		umad_msg_free(f, m);
 		return (long)len;
 	}
-	m->number = ++f->k->umad->sent_number;
+	m->number = ++f->u->sent_number;
 	m->retries = h.retries;
 	DL_APPEND(f->sent, m);
 	wait_for(f, m, limit(f, m));

@@ -17,16 +17,16 @@ size_t umad_rmpp_header(uint8_t mgmt_class);
 #define UMAD_WRITE_MAX (1u << 22)
 
 /* The room's clock: one timer of the daemon's loop, for requests and notices without an answer. */
-int umad_timer_init(struct kernel *k);
-void umad_timer_exit(struct kernel *k);
+int umad_timer_init(struct umad *u);
+void umad_timer_exit(struct umad *u);
 /* Sets the timer to that time, unless it is set to an earlier one. */
-void umad_timer_at(struct kernel *k, uint64_t due);
-void umad_timer_ready(struct kernel *k, uint32_t value);
+void umad_timer_at(struct umad *u, uint64_t due);
+void umad_timer_ready(struct umad *u);
 
 /*
  * RMPP knows that the message kept under that number has arrived as a whole: it is not sent again,
  * and without a time limit the wait is over.
  */
-void umad_acked(struct kernel *k, uint64_t number);
+void umad_acked(struct umad *u, uint64_t number);
 
 #endif

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
+#include "softhca/device/memory/instance.h"
 #include "softhca/kernel/counters.h"
-#include "softhca/kernel/kern.h"
 #include "perf.h"
 
 enum perf_attribute { CLASS_PORT_INFO = 0x01, PORT_COUNTERS = 0x12, PORT_COUNTERS_EXT = 0x1d };
@@ -52,53 +52,52 @@ static void set_field(uint8_t *data, enum counter c, uint64_t v)
 	}
 }
 
-static void read_all(struct kernel *k, const struct mad_node *n, uint32_t port,
+static void read_all(struct umad *u, const struct mad_node *n, uint32_t port,
 		     enum counter_form form, uint64_t v[C_COUNTERS])
 {
 	uint32_t hca;
 
 	if (!n->is_switch) {
-		counters_read(k, n->hca, port, form, v);
+		counters_read(u->k, n->hca, port, form, v);
 		return;
 	}
 	memset(v, 0, C_COUNTERS * sizeof(v[0]));
 	if (!port)
 		return;
-	fabric_end_of(k, port, &hca, &port);
-	counters_mirrored(k, hca, port, form, v);
+	fabric_end_of(u, port, &hca, &port);
+	counters_mirrored(u->k, hca, port, form, v);
 }
 
-static void set_one(struct kernel *k, const struct mad_node *n, uint32_t port,
-		    enum counter_form form, enum counter c, uint64_t value)
+static void set_one(struct umad *u, const struct mad_node *n, uint32_t port, enum counter_form form,
+		    enum counter c, uint64_t value)
 {
 	uint32_t hca;
 
 	if (!n->is_switch) {
-		counters_set(k, n->hca, port, form, c, value);
+		counters_set(u->k, n->hca, port, form, c, value);
 	} else if (port) {
-		fabric_end_of(k, port, &hca, &port);
-		counters_set_mirrored(k, hca, port, form, c, value);
+		fabric_end_of(u, port, &hca, &port);
+		counters_set_mirrored(u->k, hca, port, form, c, value);
 	}
 }
 
-static void set_narrow(struct kernel *k, const struct mad_node *n, uint32_t port,
-		       const uint8_t *data)
+static void set_narrow(struct umad *u, const struct mad_node *n, uint32_t port, const uint8_t *data)
 {
 	uint32_t chosen = mad16(data, 2) | (uint32_t)(data[18] & 1) << C_XMIT_WAIT;
 
 	for (uint32_t i = 0; i < C_NARROW; i++)
 		if (chosen >> i & 1)
-			set_one(k, n, port, COUNTERS_NARROW, i, field(data, i));
+			set_one(u, n, port, COUNTERS_NARROW, i, field(data, i));
 }
 
-static void set_wide(struct kernel *k, const struct mad_node *n, uint32_t port, const uint8_t *data)
+static void set_wide(struct umad *u, const struct mad_node *n, uint32_t port, const uint8_t *data)
 {
 	for (uint32_t i = 0; i < 8; i++)
 		if (mad16(data, 2) >> i & 1)
-			set_one(k, n, port, COUNTERS_WIDE, wide[i], mad64(data, 8 + i * 8));
+			set_one(u, n, port, COUNTERS_WIDE, wide[i], mad64(data, 8 + i * 8));
 }
 
-int perf_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad)
+int perf_answer(struct umad *u, const struct mad_node *n, uint8_t *mad)
 {
 	uint32_t port = mad[AT_DATA + 1], attribute = mad16(mad, AT_ATTRIBUTE);
 	uint8_t *data = mad + AT_DATA;
@@ -116,14 +115,14 @@ int perf_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad)
 	}
 	if (attribute != PORT_COUNTERS && attribute != PORT_COUNTERS_EXT)
 		return STATUS_ATTRIBUTE;
-	if (n->is_switch ? port > fabric_ports(k) : port < 1 || port > k->cfg.device.ports)
+	if (n->is_switch ? port > fabric_ports(u) : port < 1 || port > u->cfg->ports)
 		return STATUS_VALUE;
 	if (set && attribute == PORT_COUNTERS)
-		set_narrow(k, n, port, data);
+		set_narrow(u, n, port, data);
 	else if (set)
-		set_wide(k, n, port, data);
+		set_wide(u, n, port, data);
 	memset(data + 4, 0, MAD_SIZE - AT_DATA - 4);
-	read_all(k, n, port, attribute == PORT_COUNTERS ? COUNTERS_NARROW : COUNTERS_WIDE, v);
+	read_all(u, n, port, attribute == PORT_COUNTERS ? COUNTERS_NARROW : COUNTERS_WIDE, v);
 	for (uint32_t i = 0; attribute == PORT_COUNTERS && i < C_NARROW; i++)
 		set_field(data, i, v[i]);
 	for (uint32_t i = 0; attribute == PORT_COUNTERS_EXT && i < 8; i++)

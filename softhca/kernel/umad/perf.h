@@ -8,6 +8,6 @@
 #include "fabric.h"
 
 /* A Get or Set: the status of the answer, which is in place. */
-int perf_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad);
+int perf_answer(struct umad *u, const struct mad_node *n, uint8_t *mad);
 
 #endif

@@ -9,15 +9,19 @@
  * first segment opens a window of WINDOW segments, and so does each that fills it. In between, only
  * a segment that comes again is acknowledged. A segment past the window is lost.
  *
- *	the last segment has come	the message is whole; for KEEP_NS what comes again is acknowledged
+ *	the last segment has come	the message is whole; for KEEP_NS what comes again is
+ *					acknowledged
  *	GIVE_UP_NS from the first one	ABORT, and what has come is forgotten
- *	a segment with a status, or with a number that does not suit its being the first	ABORT
+ *	a segment with a status, or	ABORT
+ *	with a number that does not
+ *	suit its being the first
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/transport/gsi.h"
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "agent.h"
 #include "io.h"
@@ -50,27 +54,27 @@ struct assembly {
 	} got[WINDOW]; /* from n to window, by number */
 };
 
-static void empty(struct kernel *k, struct assembly *a)
+static void empty(struct umad *u, struct assembly *a)
 {
-	k->umad->assembly_bytes -= a->room;
+	u->assembly_bytes -= a->room;
 	a->room = 0;
 	free(a->data);
 	a->data = NULL;
 }
 
-static void drop(struct kernel *k, struct assembly *a)
+static void drop(struct umad *u, struct assembly *a)
 {
-	DL_DELETE(k->umad->assemblies, a);
-	k->umad->nassemblies--;
-	empty(k, a);
+	DL_DELETE(u->assemblies, a);
+	u->nassemblies--;
+	empty(u, a);
 	free(a);
 }
 
 /* Sends what an agent says about a segment that came that way. */
-static void say(struct kernel *k, const struct mad_node *at, const struct mad_way *came,
+static void say(struct umad *u, const struct mad_node *at, const struct mad_way *came,
 		const uint8_t *mad, uint8_t type, uint8_t status, uint32_t number, uint32_t window)
 {
-	const struct sh_port *p = &sh_hca(&k->dev, at->hca)->port[at->port - 1];
+	const struct sh_port *p = &sh_hca(u->dev, at->hca)->port[at->port - 1];
 	uint8_t word[MAD_SIZE] = {0};
 	struct mad_way w = *came;
 
@@ -79,7 +83,7 @@ static void say(struct kernel *k, const struct mad_node *at, const struct mad_wa
 	w.slid = (uint16_t)p->lid;
 	w.qpn = SH_GSI_QPN;
 	w.to_qpn = came->qpn;
-	w.pkey = fabric_pkey(k, at, came);
+	w.pkey = fabric_pkey(u, at, came);
 	w.number = 0;
 	memcpy(w.route.sgid, came->route.dgid, 16);
 	memcpy(w.route.dgid, came->route.sgid, 16);
@@ -91,20 +95,20 @@ static void say(struct kernel *k, const struct mad_node *at, const struct mad_wa
 	word[AT_RMPP_STATUS] = status;
 	mad_put32(word, AT_RMPP_NUMBER, number);
 	mad_put32(word, AT_RMPP_LENGTH, window);
-	fabric_send(k, &w, word, MAD_SIZE);
+	fabric_send(u, &w, word, MAD_SIZE);
 }
 
-void reassemble_abort(struct kernel *k, const struct mad_node *at, const struct mad_way *came,
+void reassemble_abort(struct umad *u, const struct mad_node *at, const struct mad_way *came,
 		      const uint8_t *mad, uint8_t status)
 {
-	say(k, at, came, mad, RMPP_ABORT, status, 0, 0);
+	say(u, at, came, mad, RMPP_ABORT, status, 0, 0);
 }
 
-static void acknowledge(struct kernel *k, struct assembly *a, const struct mad_way *came,
+static void acknowledge(struct umad *u, struct assembly *a, const struct mad_way *came,
 			const uint8_t *mad)
 {
 	a->said = a->n;
-	say(k, &a->at, came, mad, RMPP_ACK, 0, a->n, a->window);
+	say(u, &a->at, came, mad, RMPP_ACK, 0, a->n, a->window);
 }
 
 static size_t piece_of(const struct assembly *a)
@@ -116,29 +120,29 @@ static size_t piece_of(const struct assembly *a)
  * Makes room for one more window. False: what waits would be too long together, or there is no
  * memory.
  */
-static bool widen(struct kernel *k, struct assembly *a)
+static bool widen(struct umad *u, struct assembly *a)
 {
 	size_t room = (a->window + WINDOW) * piece_of(a);
 	uint8_t *data;
 
-	if (k->umad->assembly_bytes - a->room + room > BYTES)
+	if (u->assembly_bytes - a->room + room > BYTES)
 		return false;
 	data = realloc(a->data, room);
 	if (!data)
 		return false;
-	k->umad->assembly_bytes += room - a->room;
+	u->assembly_bytes += room - a->room;
 	a->data = data;
 	a->room = room;
 	a->window += WINDOW;
 	return true;
 }
 
-static struct assembly *find(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
+static struct assembly *find(struct umad *u, const struct mad_node *at, const struct mad_way *w,
 			     uint32_t hi_tid, const uint8_t *mad)
 {
 	struct assembly *a;
 
-	DL_FOREACH(k->umad->assemblies, a)
+	DL_FOREACH(u->assemblies, a)
 	if (a->hi_tid == hi_tid && a->at.hca == at->hca && a->at.port == at->port &&
 	    mad64(a->head, AT_TID) == mad64(mad, AT_TID) && a->way.qpn == w->qpn &&
 	    a->way.dlid == w->dlid && a->head[AT_CLASS] == mad[AT_CLASS] &&
@@ -148,12 +152,12 @@ static struct assembly *find(struct kernel *k, const struct mad_node *at, const 
 	return NULL;
 }
 
-static struct assembly *begin(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
+static struct assembly *begin(struct umad *u, const struct mad_node *at, const struct mad_way *w,
 			      uint32_t hi_tid, const uint8_t *mad)
 {
 	struct assembly *a;
 
-	if (k->umad->nassemblies >= MESSAGES)
+	if (u->nassemblies >= MESSAGES)
 		return NULL;
 	a = calloc(1, sizeof(*a));
 	if (!a)
@@ -163,14 +167,14 @@ static struct assembly *begin(struct kernel *k, const struct mad_node *at, const
 	a->hi_tid = hi_tid;
 	a->window = 1;
 	memcpy(a->head, mad, MAD_SIZE);
-	DL_APPEND(k->umad->assemblies, a);
-	k->umad->nassemblies++;
-	if (!widen(k, a)) {
-		drop(k, a);
+	DL_APPEND(u->assemblies, a);
+	u->nassemblies++;
+	if (!widen(u, a)) {
+		drop(u, a);
 		return NULL;
 	}
 	a->due = sh_now() + GIVE_UP_NS;
-	umad_timer_at(k, a->due);
+	umad_timer_at(u, a->due);
 	return a;
 }
 
@@ -221,7 +225,7 @@ static uint8_t bad(const uint8_t *mad)
 		       : RMPP_BAD_NUMBER;
 }
 
-uint8_t *reassemble(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
+uint8_t *reassemble(struct umad *u, const struct mad_node *at, const struct mad_way *w,
 		    uint32_t hi_tid, const uint8_t *mad, size_t *len, struct mad_way *first)
 {
 	uint32_t number = mad32(mad, AT_RMPP_NUMBER);
@@ -230,16 +234,16 @@ uint8_t *reassemble(struct kernel *k, const struct mad_node *at, const struct ma
 	uint8_t *made;
 
 	if (status) {
-		reassemble_abort(k, at, w, mad, status);
+		reassemble_abort(u, at, w, mad, status);
 		return NULL;
 	}
-	a = find(k, at, w, hi_tid, mad);
+	a = find(u, at, w, hi_tid, mad);
 	if (!a && number == 1)
-		a = begin(k, at, w, hi_tid, mad);
+		a = begin(u, at, w, hi_tid, mad);
 	if (!a || !number || number > a->window)
 		return NULL; /* as if it were lost on its way */
 	if (a->whole || number <= a->said) {
-		acknowledge(k, a, w, mad);
+		acknowledge(u, a, w, mad);
 		return NULL;
 	}
 	if (number > a->n)
@@ -247,29 +251,29 @@ uint8_t *reassemble(struct kernel *k, const struct mad_node *at, const struct ma
 	if (complete(a)) {
 		a->whole = true;
 		a->due = sh_now() + KEEP_NS;
-		umad_timer_at(k, a->due);
-		acknowledge(k, a, &a->way, a->head);
+		umad_timer_at(u, a->due);
+		acknowledge(u, a, &a->way, a->head);
 		*first = a->way;
 		made = message(a, len);
-		empty(k, a);
+		empty(u, a);
 		return made;
 	}
-	if (number == 1 || (a->n == a->window && widen(k, a)))
-		acknowledge(k, a, w, mad);
+	if (number == 1 || (a->n == a->window && widen(u, a)))
+		acknowledge(u, a, w, mad);
 	return NULL;
 }
 
-uint64_t reassemble_due(struct kernel *k, uint64_t now)
+uint64_t reassemble_due(struct umad *u, uint64_t now)
 {
 	struct assembly *a, *tmp;
 	uint64_t next = 0;
 
-	DL_FOREACH_SAFE(k->umad->assemblies, a, tmp)
+	DL_FOREACH_SAFE(u->assemblies, a, tmp)
 	{
 		if (a->due <= now) {
 			if (!a->whole)
-				reassemble_abort(k, &a->at, &a->way, a->head, RMPP_TOO_LONG);
-			drop(k, a);
+				reassemble_abort(u, &a->at, &a->way, a->head, RMPP_TOO_LONG);
+			drop(u, a);
 		} else if (!next || a->due < next) {
 			next = a->due;
 		}
@@ -277,8 +281,8 @@ uint64_t reassemble_due(struct kernel *k, uint64_t now)
 	return next;
 }
 
-void reassemble_forget(struct kernel *k)
+void reassemble_forget(struct umad *u)
 {
-	while (k->umad->assemblies)
-		drop(k, k->umad->assemblies);
+	while (u->assemblies)
+		drop(u, u->assemblies);
 }

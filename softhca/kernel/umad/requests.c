@@ -24,7 +24,7 @@ static int do_open(struct server *s, struct conn *c, const struct sh_mad_open *m
 
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
-	err = umad_open(s->k, c->proc, m->minor, m->flags, &f, &fd);
+	err = umad_open(s->k->umad, c->proc, m->minor, m->flags, &f, &fd);
 	if (err) {
 		r.result = err;
 		return conn_reply(c, &r, sizeof(r), NULL, 0);
@@ -35,14 +35,14 @@ static int do_open(struct server *s, struct conn *c, const struct sh_mad_open *m
 	return err;
 }
 
-static int in(struct conn *c, struct kernel *k, uint64_t addr, void *to, size_t len)
+static int in(struct conn *c, struct umad_file *f, uint64_t addr, void *to, size_t len)
 {
-	return k->user->read(k->user_arg, &c->proc->user, addr, to, len) < 0 ? -EFAULT : 0;
+	return client_read(f->u->k, &c->proc->user, addr, to, len);
 }
 
-static int out(struct conn *c, struct kernel *k, uint64_t addr, const void *what, size_t len)
+static int out(struct conn *c, struct umad_file *f, uint64_t addr, const void *what, size_t len)
 {
-	return k->user->write(k->user_arg, &c->proc->user, addr, what, len) < 0 ? -EFAULT : 0;
+	return client_write(f->u->k, &c->proc->user, addr, what, len);
 }
 
 static long do_write(struct conn *c, struct umad_file *f, const struct sh_mad_call *m)
@@ -55,7 +55,7 @@ static long do_write(struct conn *c, struct umad_file *f, const struct sh_mad_ca
 	what = malloc(m->len);
 	if (!what)
 		return -ENOMEM;
-	ret = in(c, f->k, m->addr, what, m->len);
+	ret = in(c, f, m->addr, what, m->len);
 	if (!ret)
 		ret = umad_write(f, what, m->len);
 	free(what);
@@ -65,10 +65,10 @@ static long do_write(struct conn *c, struct umad_file *f, const struct sh_mad_ca
 static long do_register(struct conn *c, struct umad_file *f, uint64_t addr)
 {
 	struct umad_reg r;
-	int err = in(c, f->k, addr, &r, sizeof(r));
+	int err = in(c, f, addr, &r, sizeof(r));
 
 	err = err ?: umad_register(f, &r);
-	if (!err && (err = out(c, f->k, addr, &r.id, sizeof(r.id))))
+	if (!err && (err = out(c, f, addr, &r.id, sizeof(r.id))))
 		(void)umad_unregister(f, r.id);
 	return err;
 }
@@ -76,14 +76,14 @@ static long do_register(struct conn *c, struct umad_file *f, uint64_t addr)
 static long do_register2(struct conn *c, struct umad_file *f, uint64_t addr)
 {
 	struct umad_reg2 r;
-	int err = in(c, f->k, addr, &r, sizeof(r)), told;
+	int err = in(c, f, addr, &r, sizeof(r)), told;
 	uint32_t flags;
 
 	if (err)
 		return err;
 	flags = r.flags;
 	err = umad_register2(f, &r);
-	told = err && r.flags == flags ? 0 : out(c, f->k, addr, &r, sizeof(r));
+	told = err && r.flags == flags ? 0 : out(c, f, addr, &r, sizeof(r));
 	if (!err && told)
 		(void)umad_unregister(f, r.id);
 	return err ? err : told;
@@ -99,11 +99,11 @@ static long do_ioctl(struct conn *c, struct umad_file *f, const struct sh_mad_ca
 		return do_register(c, f, m->addr);
 	case UMAD_REGISTER_AGENT2:
 		/* Kernels of OFED's time have it not. */
-		if (f->k->cfg.device.face == SH_FACE_OFED)
+		if (f->u->cfg->face == SH_FACE_OFED)
 			return -ENOTTY;
 		return do_register2(c, f, m->addr);
 	case UMAD_UNREGISTER_AGENT:
-		err = in(c, f->k, m->addr, &id, sizeof(id));
+		err = in(c, f, m->addr, &id, sizeof(id));
 		return err ?: umad_unregister(f, id);
 	case UMAD_ENABLE_PKEY:
 		return umad_enable_pkey(f);
@@ -118,7 +118,7 @@ static int do_call(struct server *s, struct conn *c, const struct sh_mad_call *m
 
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
-	f = umad_get(s->k, m->index, m->generation);
+	f = umad_get(s->k->umad, m->index, m->generation);
 	if (!f || f->host != c->host)
 		r.result = -EIO;
 	else if (f->issm && m->what <= SH_MAD_IOCTL)

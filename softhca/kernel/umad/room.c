@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * umad as a room of the daemon. What a program has registered and sent belongs to its open file: the
- * end of a process says nothing, the last close of its file does.
+ * umad as a room of the daemon. What a program has registered and sent belongs to its open file:
+ * the end of a process says nothing, the last close of its file does.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +16,7 @@
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/out.h"
+#include "softhca/kernel/rdmacm/room.h"
 #include "softhca/kernel/server.h"
 #include "softhca/kernel/sysfs.h"
 #include "fabric.h"
@@ -33,17 +34,24 @@
 
 static int init(struct kernel *k)
 {
-	k->umad = calloc(1, sizeof(*k->umad));
-	if (!k->umad)
+	struct umad *u = calloc(1, sizeof(*u));
+
+	k->umad = u;
+	if (!u)
 		return -ENOMEM;
-	k->umad->timer = k->umad->gsi = -1;
-	k->umad->off = fabric_ports(k) > UMAD_PORTS;
-	if (!k->umad->off) {
+	u->k = k;
+	u->dev = &k->dev;
+	u->cfg = &k->cfg.device;
+	u->hcas = k->hcas;
+	u->cm = cm_of(k);
+	u->timer = u->gsi = -1;
+	u->off = fabric_ports(u) > UMAD_PORTS;
+	if (!u->off) {
 		k->switch_lid = SH_SWITCH_LID;
 		__atomic_store_n(&k->dev.inst->lid_port[SH_SWITCH_LID], SH_LID_OF_SWITCH,
 				 __ATOMIC_RELEASE);
 	}
-	return umad_timer_init(k);
+	return umad_timer_init(u);
 }
 
 static void end(struct kernel *k)
@@ -54,17 +62,19 @@ static void end(struct kernel *k)
 
 static void exit_room(struct kernel *k)
 {
-	if (!k->umad)
+	struct umad *u = k->umad;
+
+	if (!u)
 		return;
-	umad_timer_exit(k);
-	gsi_close(k);
-	sm_forget(k);
-	sa_inform_forget(k);
-	sa_service_forget(k);
-	segments_forget(k);
-	reassemble_forget(k);
-	notice_forget(k);
-	free(k->umad);
+	umad_timer_exit(u);
+	gsi_close(u);
+	sm_forget(u);
+	sa_inform_forget(u);
+	sa_service_forget(u);
+	segments_forget(u);
+	reassemble_forget(u);
+	notice_forget(u);
+	free(u);
 	k->umad = NULL;
 }
 
@@ -83,7 +93,10 @@ static int make_one(struct kernel *k, uint32_t host, const char *what, uint32_t 
 	err = err ?: file_attribute(k->dir_fd, path, "%u\n", n % ports + 1);
 	snprintf(path, sizeof(path), "%s/dev", dir);
 	err = err ?: file_attribute(k->dir_fd, path, "231:%u\n", first + n);
-	/* The mode that stat() tells is the kernel's, 0600: an instance's files and programs have one owner. */
+	/*
+	 * The mode that stat() tells is the kernel's, 0600: an instance's files and programs have
+	 * one owner.
+	 */
 	snprintf(path, sizeof(path), "host%u/dev/infiniband/%s", host, name);
 	return err ?: file_write(k->dir_fd, path, "%s", "");
 }
@@ -103,7 +116,7 @@ static int make_files(struct kernel *k, uint32_t host)
 	snprintf(path, sizeof(path), "host%u/dev/infiniband", host);
 	err = err ?: dir_make(k->dir_fd, path);
 	if (!err && k->umad->gsi < 0)
-		err = gsi_open(k);
+		err = gsi_open(k->umad, k->dir_fd);
 	for (uint32_t i = 0; !err && i < n && i < UMAD_MINORS; i++)
 		err = make_one(k, host, "umad", i, 0) ?: make_one(k, host, "issm", i, UMAD_MINORS);
 	return err;
@@ -131,9 +144,9 @@ static int watch(struct kernel *k)
 static void ready(struct kernel *k, uint32_t value)
 {
 	if (value == GSI)
-		gsi_ready(k);
+		gsi_ready(k->umad);
 	else
-		umad_timer_ready(k, value);
+		umad_timer_ready(k->umad);
 }
 
 static void closed(struct kernel *k, unsigned int dir, const char *name)
@@ -144,7 +157,7 @@ static void closed(struct kernel *k, unsigned int dir, const char *name)
 	(void)dir;
 	if (!fifo_name(name, &index, &generation))
 		return;
-	f = umad_get(k, index, generation);
+	f = umad_get(k->umad, index, generation);
 	if (!f)
 		return;
 	fifo_doubt(&f->fifo);
@@ -230,28 +243,29 @@ static void end_of_hca(struct kernel *k, uint32_t hca)
 static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event)
 {
 	bool dead = event == PORT_DEVICE_FATAL;
+	struct umad *u = k->umad;
 
 	/* Subscribers wait for Reports at the earlier LID. */
 	if (event == PORT_LID_CHANGE)
-		sa_inform_gone(k, hca, port);
+		sa_inform_gone(u, hca, port);
 	/* The manager hears of links. It does not hear that an instance ends. */
 	if (dead)
 		end_of_hca(k, hca);
 	if (k->stop || (!dead && event != PORT_ERR && event != PORT_ACTIVE))
 		return;
-	for (uint32_t p = dead ? 1 : port; p <= (dead ? k->cfg.device.ports : port); p++) {
+	for (uint32_t p = dead ? 1 : port; p <= (dead ? u->cfg->ports : port); p++) {
 		if (event != PORT_ACTIVE) {
-			sa_group_gone(k, hca, p);
-			sa_inform_gone(k, hca, p);
+			sa_group_gone(u, hca, p);
+			sa_inform_gone(u, hca, p);
 		}
-		notice_link(k, hca, p);
+		notice_link(u, hca, p);
 	}
 }
 
 static void group(struct kernel *k, const uint8_t mgid[16], bool there)
 {
 	if (k->umad)
-		notice_group(k, mgid, there);
+		notice_group(k->umad, mgid, there);
 }
 
 const struct room umad_room = {

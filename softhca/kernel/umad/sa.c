@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "sa.h"
 #include "sa_group.h"
 #include "sa_inform.h"
@@ -17,7 +16,7 @@
 #include "smp.h"
 
 #define RESPONSE_TIME 16
-#define CAP_SA	      0x2200 /* groups can be joined; PortInfo can be asked for by bits of its mask */
+#define CAP_SA	      0x2200 /* one can join groups, and ask for PortInfo by bits of its mask */
 #define SEGMENT	      200
 
 enum sa_attribute {
@@ -68,25 +67,25 @@ static int class_port_info(uint8_t *mad)
 }
 
 /* Set and Delete. */
-static int change(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad)
+static int change(struct umad *u, const struct mad_way *w, const struct mad_node *n, uint8_t *mad)
 {
 	bool set = mad[AT_METHOD] == METHOD_SET;
 
 	switch (mad16(mad, AT_ATTRIBUTE)) {
 	case INFORM_INFO:
-		return set ? sa_inform_set(k, w, n, mad) : STATUS_ATTRIBUTE;
+		return set ? sa_inform_set(u, w, n, mad) : STATUS_ATTRIBUTE;
 	case SERVICE_RECORD:
-		return set ? sa_service_set(k, w, mad) : sa_service_delete(k, w, mad);
+		return set ? sa_service_set(u, w, mad) : sa_service_delete(u, w, mad);
 	case GROUP_RECORD:
-		return set ? sa_group_join(k, mad) : sa_group_leave(k, mad);
+		return set ? sa_group_join(u, mad) : sa_group_leave(u, mad);
 	default:
 		return STATUS_ATTRIBUTE;
 	}
 }
 
-bool sa_is_at(struct kernel *k, const struct mad_node *n, const uint8_t *mad)
+bool sa_is_at(struct umad *u, const struct mad_node *n, const uint8_t *mad)
 {
-	return mad[AT_CLASS] == CLASS_SA && smp_is_sm(k, n);
+	return mad[AT_CLASS] == CLASS_SA && smp_is_sm(u, n);
 }
 
 bool sa_ignores(const uint8_t *mad)
@@ -96,10 +95,10 @@ bool sa_ignores(const uint8_t *mad)
 	return key && key != 1 && key != UINT64_C(1) << 56;
 }
 
-int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
+int sa_answer(struct umad *u, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 	      uint8_t **more, size_t *more_len)
 {
-	struct sa_table a = {.k = k, .way = w, .asked = mad};
+	struct sa_table a = {.u = u, .way = w, .asked = mad};
 	uint8_t method = mad[AT_METHOD];
 	int status;
 
@@ -109,7 +108,7 @@ int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *
 	if (mad[AT_CLASS_VERSION] != SA_VERSION)
 		return STATUS_VERSION;
 	if (method == METHOD_SET || method == METHOD_DELETE)
-		return change(k, w, n, mad);
+		return change(u, w, n, mad);
 	if (mad16(mad, AT_ATTRIBUTE) == CLASS_PORT_INFO && method == METHOD_GET)
 		return class_port_info(mad);
 	if (!sa_collect(&a))

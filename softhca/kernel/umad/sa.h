@@ -25,7 +25,7 @@ enum sa_status {
 };
 
 /* Is the administrator at that port, and is a MAD that has come there for it? */
-bool sa_is_at(struct kernel *k, const struct mad_node *n, const uint8_t *mad);
+bool sa_is_at(struct umad *u, const struct mad_node *n, const uint8_t *mad);
 /*
  * Does a query with this SM_Key get no answer? The key 0 means none. The administrator trusts a
  * query with the right key, which is 1: in network order, or in the host's order, as programs of
@@ -36,7 +36,7 @@ bool sa_ignores(const uint8_t *mad);
  * Makes the administrator's answer, in place; a table goes into *more, of *more_len bytes, which
  * the caller frees. Returns the status of the answer. -1: the administrator has no such method.
  */
-int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
+int sa_answer(struct umad *u, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 	      uint8_t **more, size_t *more_len);
 
 #endif

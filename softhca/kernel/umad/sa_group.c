@@ -19,7 +19,7 @@
  */
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/rdmacm/group.h"
 #include "sa.h"
@@ -57,12 +57,12 @@ enum group_at {
 #define LINK_LOCAL	  2
 #define TRANSIENT	  1 /* the only flag of an MGID that groups here can have */
 
-void sa_group_record(struct kernel *k, const struct cm_group *g, const struct cm_group_port *p,
+void sa_group_record(struct umad *u, const struct cm_group *g, const struct cm_group_port *p,
 		     uint8_t r[GROUP_RECORD_SIZE])
 {
 	memcpy(r, g->mgid, 16);
 	if (p)
-		memcpy(r + PORT_GID, sh_hca(&k->dev, p->hca)->port[p->port - 1].gid[0], 16);
+		memcpy(r + PORT_GID, sh_hca(u->dev, p->hca)->port[p->port - 1].gid[0], 16);
 	mad_put32(r, QKEY, g->qkey);
 	mad_put16(r, MLID, g->mlid);
 	r[MTU] = EXACTLY | (g->mtu ? g->mtu : MTU_2048);
@@ -120,7 +120,7 @@ static void offer(void *arg, const struct cm_group *g)
 	const struct cm_group_port *p;
 	struct sa_table *t = arg;
 
-	sa_group_record(t->k, g, NULL, r);
+	sa_group_record(t->u, g, NULL, r);
 	if (!mad64(t->asked, AT_SM_KEY)) {
 		if (group_fits(t, r))
 			sa_offer(t, r);
@@ -129,7 +129,7 @@ static void offer(void *arg, const struct cm_group *g)
 	DL_FOREACH(g->ports, p)
 	{
 		memset(r, 0, sizeof(r));
-		sa_group_record(t->k, g, p, r);
+		sa_group_record(t->u, g, p, r);
 		if (member_fits(t, r))
 			sa_offer(t, r);
 	}
@@ -137,15 +137,15 @@ static void offer(void *arg, const struct cm_group *g)
 
 void sa_groups(struct sa_table *t)
 {
-	cm_groups_each(t->k, offer, t);
+	cm_groups_each(t->u->cm, offer, t);
 }
 
-static bool port_of_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
+static bool port_of_gid(struct umad *u, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
 {
-	for (uint32_t i = 0; i < fabric_ports(k); i++) {
-		fabric_end_of(k, i + 1, hca, port);
-		if (fabric_link(k, *hca, *port) &&
-		    !memcmp(sh_hca(&k->dev, *hca)->port[*port - 1].gid[0], gid, 16))
+	for (uint32_t i = 0; i < fabric_ports(u); i++) {
+		fabric_end_of(u, i + 1, hca, port);
+		if (fabric_link(u, *hca, *port) &&
+		    !memcmp(sh_hca(u->dev, *hca)->port[*port - 1].gid[0], gid, 16))
 			return true;
 	}
 	return false;
@@ -183,14 +183,14 @@ static bool can_have(const uint8_t *mad, struct cm_group *g)
 }
 
 /* Does the group match what the request says of it? */
-static bool agrees(struct kernel *k, const struct cm_group *g, const uint8_t *mad)
+static bool agrees(struct umad *u, const struct cm_group *g, const uint8_t *mad)
 {
-	const struct sa_table t = {.k = k, .asked = mad};
+	const struct sa_table t = {.u = u, .asked = mad};
 	const uint8_t *asked = mad + AT_SA;
 	uint64_t mask = mad64(mad, AT_MASK);
 	uint8_t r[GROUP_RECORD_SIZE] = {0};
 
-	sa_group_record(k, g, NULL, r);
+	sa_group_record(u, g, NULL, r);
 	return (selector(mad, 4, MTU) < 0 || attribute_fits(&t, r, 4, MTU)) &&
 	       (selector(mad, 8, RATE) < 0 || attribute_fits(&t, r, 8, RATE)) &&
 	       (!(mask >> 2 & 1) || mad32(asked, QKEY) == g->qkey) &&
@@ -198,11 +198,11 @@ static bool agrees(struct kernel *k, const struct cm_group *g, const uint8_t *ma
 	       (!(mask >> 7 & 1) || !((mad16(asked, PKEY) ^ g->pkey) & 0x7fff));
 }
 
-static void answer(struct kernel *k, uint8_t *mad, const struct cm_group *g,
+static void answer(struct umad *u, uint8_t *mad, const struct cm_group *g,
 		   const struct cm_group_port *p)
 {
 	memset(mad + AT_SA, 0, MAD_SIZE - AT_SA);
-	sa_group_record(k, g, p, mad + AT_SA);
+	sa_group_record(u, g, p, mad + AT_SA);
 	mad_put16(mad, AT_OFFSET, GROUP_RECORD_SIZE / 8);
 }
 
@@ -238,7 +238,7 @@ static int make(const uint8_t *mad, struct cm_group *g)
 	return 0;
 }
 
-int sa_group_join(struct kernel *k, uint8_t *mad)
+int sa_group_join(struct umad *u, uint8_t *mad)
 {
 	uint64_t mask = mad64(mad, AT_MASK);
 	const uint8_t *asked = mad + AT_SA;
@@ -250,25 +250,28 @@ int sa_group_join(struct kernel *k, uint8_t *mad)
 
 	if ((mask & JOIN_COMPONENTS) != JOIN_COMPONENTS || !(asked[SCOPE] & 15))
 		return SA_STATUS(SA_INVALID);
-	if (!port_of_gid(k, asked + PORT_GID, &hca, &port))
+	if (!port_of_gid(u, asked + PORT_GID, &hca, &port))
 		return SA_STATUS(SA_INVALID_GID);
 	memcpy(like.mgid, asked, 16);
-	g = cm_groups_find(k, asked);
-	if (g && !agrees(k, g, mad))
+	g = cm_groups_find(u->cm, asked);
+	if (g && !agrees(u, g, mad))
 		return SA_STATUS(SA_INVALID);
-	/* Without a limit one program could fill the tables of the subnet and slow down every command. */
-	if (!g && cm_groups_joined(k, hca, port) >= PORT_GROUPS)
+	/*
+	 * Without a limit one program could fill the tables of the subnet and slow down every
+	 * command.
+	 */
+	if (!g && cm_groups_joined(u->cm, hca, port) >= PORT_GROUPS)
 		return SA_STATUS(SA_NO_RESOURCES);
 	if (!g && (status = make(mad, &like)))
 		return status;
-	g = cm_groups_join(k, &like, hca, port, asked[SCOPE] & 15, &p);
+	g = cm_groups_join(u->cm, &like, hca, port, asked[SCOPE] & 15, &p);
 	if (!g)
 		return SA_STATUS(SA_NO_RESOURCES);
-	answer(k, mad, g, p);
+	answer(u, mad, g, p);
 	return 0;
 }
 
-int sa_group_leave(struct kernel *k, uint8_t *mad)
+int sa_group_leave(struct umad *u, uint8_t *mad)
 {
 	uint64_t mask = mad64(mad, AT_MASK);
 	uint8_t *asked = mad + AT_SA, gone = asked[SCOPE] & 15;
@@ -278,15 +281,15 @@ int sa_group_leave(struct kernel *k, uint8_t *mad)
 
 	if ((mask & JOIN_COMPONENTS) != JOIN_COMPONENTS || !gone)
 		return SA_STATUS(SA_INVALID);
-	if (!port_of_gid(k, asked + PORT_GID, &hca, &port) ||
-	    !cm_groups_leave(k, asked, hca, port, gone, &g, &left))
+	if (!port_of_gid(u, asked + PORT_GID, &hca, &port) ||
+	    !cm_groups_leave(u->cm, asked, hca, port, gone, &g, &left))
 		return SA_STATUS(SA_INVALID);
 	/* The answer says which memberships are left. */
-	answer(k, mad, &g, &left);
+	answer(u, mad, &g, &left);
 	return 0;
 }
 
-void sa_group_gone(struct kernel *k, uint32_t hca, uint32_t port)
+void sa_group_gone(struct umad *u, uint32_t hca, uint32_t port)
 {
-	cm_groups_port_gone(k, hca, port);
+	cm_groups_port_gone(u->cm, hca, port);
 }

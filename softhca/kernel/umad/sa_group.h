@@ -17,14 +17,14 @@ extern const struct sa_component sa_group_components[];
 /* Offers the groups, or with the SM's key their members. */
 void sa_groups(struct sa_table *t);
 /* Set and Delete: the status of the answer, which is in place. */
-int sa_group_join(struct kernel *k, uint8_t *mad);
-int sa_group_leave(struct kernel *k, uint8_t *mad);
+int sa_group_join(struct umad *u, uint8_t *mad);
+int sa_group_leave(struct umad *u, uint8_t *mad);
 /* The port is not to be reached any more, so it is in no group by record. */
-void sa_group_gone(struct kernel *k, uint32_t hca, uint32_t port);
+void sa_group_gone(struct umad *u, uint32_t hca, uint32_t port);
 /*
  * The record of a member; p NULL: that of the group, which names no member. r is zero before.
  */
-void sa_group_record(struct kernel *k, const struct cm_group *g, const struct cm_group_port *p,
+void sa_group_record(struct umad *u, const struct cm_group *g, const struct cm_group_port *p,
 		     uint8_t r[GROUP_RECORD_SIZE]);
 
 #endif

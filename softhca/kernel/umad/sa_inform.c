@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/device/transport/fabric.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "sa.h"
 #include "sa_inform.h"
@@ -61,51 +61,51 @@ static bool same(const struct inform *i, const struct mad_way *w, const uint8_t 
 	       !memcmp(i->asked + PRODUCER + 1, asked + PRODUCER + 1, 3);
 }
 
-static struct inform *find(struct kernel *k, const struct mad_way *w, const uint8_t *asked)
+static struct inform *find(struct umad *u, const struct mad_way *w, const uint8_t *asked)
 {
 	struct inform *i;
 
-	DL_FOREACH(k->umad->informs, i)
+	DL_FOREACH(u->informs, i)
 	if (same(i, w, asked))
 		return i;
 	return NULL;
 }
 
-static void drop(struct kernel *k, struct inform *i)
+static void drop(struct umad *u, struct inform *i)
 {
-	DL_DELETE(k->umad->informs, i);
-	k->umad->ninforms--;
+	DL_DELETE(u->informs, i);
+	u->ninforms--;
 	free(i);
 }
 
 /* How many subscriptions a port has, over all of its programs. */
-static uint32_t count(struct kernel *k, uint32_t hca, uint32_t port)
+static uint32_t count(struct umad *u, uint32_t hca, uint32_t port)
 {
 	const struct inform *i;
 	uint32_t n = 0;
 
-	DL_FOREACH(k->umad->informs, i)
+	DL_FOREACH(u->informs, i)
 	n += i->hca == hca && i->port == port;
 	return n;
 }
 
-static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
+static int subscribe(struct umad *u, const struct mad_way *w, const struct mad_node *n,
 		     const uint8_t *asked)
 {
 	uint32_t hca, port;
 	struct inform *i;
 
-	if (find(k, w, asked))
+	if (find(u, w, asked))
 		return 0;
-	if (!sh_lid_lookup(&k->dev, (uint16_t)w->slid, &hca, &port))
+	if (!sh_lid_lookup(u->dev, (uint16_t)w->slid, &hca, &port))
 		return SA_STATUS(SA_INVALID);
 	/* A limit for each port, so that the programs of one leave room for those of others. */
-	if (count(k, hca, port) >= OF_A_PORT || k->umad->ninforms >= SUBSCRIPTIONS)
+	if (count(u, hca, port) >= OF_A_PORT || u->ninforms >= SUBSCRIPTIONS)
 		return SA_STATUS(SA_NO_RESOURCES);
 	i = calloc(1, sizeof(*i));
 	if (!i)
 		return SA_STATUS(SA_NO_RESOURCES);
-	i->number = ++k->umad->inform_number;
+	i->number = ++u->inform_number;
 	i->hca = hca;
 	i->port = port;
 	i->way = (struct mad_way){.hca = n->hca,
@@ -115,15 +115,15 @@ static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad
 				  .qpn = 1,
 				  .to_qpn = w->qpn,
 				  .sl = w->sl,
-				  .pkey = fabric_pkey(k, n, w)};
+				  .pkey = fabric_pkey(u, n, w)};
 	memcpy(i->asked, asked, INFORM_SIZE);
 	mad_put32(i->asked, QPN, w->qpn << 8 | i->asked[QPN + 3]);
-	DL_APPEND(k->umad->informs, i);
-	k->umad->ninforms++;
+	DL_APPEND(u->informs, i);
+	u->ninforms++;
 	return 0;
 }
 
-int sa_inform_set(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad)
+int sa_inform_set(struct umad *u, const struct mad_way *w, const struct mad_node *n, uint8_t *mad)
 {
 	uint8_t *asked = mad + AT_SA;
 	struct inform *i;
@@ -133,11 +133,11 @@ int sa_inform_set(struct kernel *k, const struct mad_way *w, const struct mad_no
 	if (asked[SUBSCRIBE] > 1 || asked[GENERIC] != 1)
 		return SA_STATUS(SA_INVALID);
 	if (asked[SUBSCRIBE]) {
-		status = subscribe(k, w, n, asked);
+		status = subscribe(u, w, n, asked);
 	} else {
-		i = find(k, w, asked);
+		i = find(u, w, asked);
 		if (i)
-			drop(k, i);
+			drop(u, i);
 		else
 			status = SA_STATUS(SA_INVALID);
 	}
@@ -145,18 +145,18 @@ int sa_inform_set(struct kernel *k, const struct mad_way *w, const struct mad_no
 	return status;
 }
 
-static bool gid_of_lid(struct kernel *k, uint16_t lid, uint8_t gid[16])
+static bool gid_of_lid(struct umad *u, uint16_t lid, uint8_t gid[16])
 {
 	uint32_t hca, port;
 
-	if (sh_lid_is_switch(&k->dev, lid)) {
-		memcpy(gid, sh_hca(&k->dev, 0)->port[0].gid[0], 8);
+	if (sh_lid_is_switch(u->dev, lid)) {
+		memcpy(gid, sh_hca(u->dev, 0)->port[0].gid[0], 8);
 		mad_put64(gid, 8, fabric_switch_guid());
 		return true;
 	}
-	if (!sh_lid_lookup(&k->dev, lid, &hca, &port))
+	if (!sh_lid_lookup(u->dev, lid, &hca, &port))
 		return false;
-	memcpy(gid, sh_hca(&k->dev, hca)->port[port - 1].gid[0], 16);
+	memcpy(gid, sh_hca(u->dev, hca)->port[port - 1].gid[0], 16);
 	return true;
 }
 
@@ -164,11 +164,11 @@ void sa_informs(struct sa_table *t)
 {
 	const struct inform *i;
 
-	DL_FOREACH(t->k->umad->informs, i)
+	DL_FOREACH(t->u->informs, i)
 	{
 		uint8_t r[INFORM_RECORD_SIZE] = {0};
 
-		(void)gid_of_lid(t->k, i->way.dlid, r);
+		(void)gid_of_lid(t->u, i->way.dlid, r);
 		mad_put16(r, 16, i->number);
 		memcpy(r + RECORD_INFORM, i->asked, INFORM_SIZE);
 		sa_offer(t, r);
@@ -195,27 +195,27 @@ static bool wants(const struct inform *i, const uint8_t *notice)
 	return first == ALL || (lid >= first && lid <= (last ? last : first));
 }
 
-void sa_inform(struct kernel *k, uint8_t notice[NOTICE_SIZE])
+void sa_inform(struct umad *u, uint8_t notice[NOTICE_SIZE])
 {
 	struct inform *i, *tmp;
 
-	(void)gid_of_lid(k, mad16(notice, 6), notice + NOTICE_ISSUER);
-	DL_FOREACH_SAFE(k->umad->informs, i, tmp)
+	(void)gid_of_lid(u, mad16(notice, 6), notice + NOTICE_ISSUER);
+	DL_FOREACH_SAFE(u->informs, i, tmp)
 	if (wants(i, notice))
-		notice_report(k, &i->way, notice);
+		notice_report(u, &i->way, notice);
 }
 
-void sa_inform_gone(struct kernel *k, uint32_t hca, uint32_t port)
+void sa_inform_gone(struct umad *u, uint32_t hca, uint32_t port)
 {
 	struct inform *i, *tmp;
 
-	DL_FOREACH_SAFE(k->umad->informs, i, tmp)
+	DL_FOREACH_SAFE(u->informs, i, tmp)
 	if (i->hca == hca && i->port == port)
-		drop(k, i);
+		drop(u, i);
 }
 
-void sa_inform_forget(struct kernel *k)
+void sa_inform_forget(struct umad *u)
 {
-	while (k->umad->informs)
-		drop(k, k->umad->informs);
+	while (u->informs)
+		drop(u, u->informs);
 }

@@ -17,7 +17,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/device/memory/dev.h"
 #include "softhca/kernel/rdmacm/group.h"
 #include "softhca/kernel/rdmacm/id.h"
 #include "softhca/kernel/rdmacm/path.h"
@@ -105,15 +105,15 @@ static bool limits(const struct sa_table *t, struct cm_path *p)
 	return true;
 }
 
-static const struct sh_port *port_of(struct kernel *k, const struct mad_node *n)
+static const struct sh_port *port_of(struct umad *u, const struct mad_node *n)
 {
-	return n->is_switch ? NULL : &sh_hca(&k->dev, n->hca)->port[n->port - 1];
+	return n->is_switch ? NULL : &sh_hca(u->dev, n->hca)->port[n->port - 1];
 }
 
-static void gid_of(struct kernel *k, const struct mad_node *n, uint8_t gid[16])
+static void gid_of(struct umad *u, const struct mad_node *n, uint8_t gid[16])
 {
 	if (!n->is_switch) {
-		memcpy(gid, port_of(k, n)->gid[0], 16);
+		memcpy(gid, port_of(u, n)->gid[0], 16);
 		return;
 	}
 	mad_put64(gid, 0, FABRIC_PREFIX);
@@ -124,8 +124,8 @@ static void gid_of(struct kernel *k, const struct mad_node *n, uint8_t gid[16])
 static uint16_t lid_among(const struct sa_table *t, const struct mad_node *n, unsigned int bit,
 			  size_t at)
 {
-	uint32_t lid = fabric_lid_of(t->k, n), asked = mad16(t->asked, AT_SA + at);
-	const struct sh_port *p = port_of(t->k, n);
+	uint32_t lid = fabric_lid_of(t->u, n), asked = mad16(t->asked, AT_SA + at);
+	const struct sh_port *p = port_of(t->u, n);
 
 	return (uint16_t)(p && sa_names(t, bit) && asked - lid < 1u << (p->lmc & 7) ? asked : lid);
 }
@@ -134,10 +134,10 @@ static uint16_t lid_among(const struct sa_table *t, const struct mad_node *n, un
  * Finds the P_Key by which one node sends to another. wanted: only one of this partition will do,
  * unless it is 0.
  */
-static bool pkey_with(struct kernel *k, const struct mad_node *from, const struct mad_node *to,
+static bool pkey_with(struct umad *u, const struct mad_node *from, const struct mad_node *to,
 		      uint16_t wanted, uint16_t *pkey)
 {
-	const struct sh_port *a = port_of(k, from), *b = port_of(k, to);
+	const struct sh_port *a = port_of(u, from), *b = port_of(u, to);
 	static const uint16_t of_switch[1] = {0xffff};
 	uint32_t na = a ? SH_PKEYS : 1, nb = b ? SH_PKEYS : 1;
 
@@ -185,14 +185,14 @@ static void pair(struct sa_table *t, const struct mad_node *from, const struct m
 
 	/* The attributes of the path between any two ports are those between a port and itself. */
 	if (from->is_switch || to->is_switch)
-		cm_path_between(t->k, 0, 1, 0, 1, &p);
+		cm_path_between(t->u->cm, 0, 1, 0, 1, &p);
 	else
-		cm_path_between(t->k, from->hca, from->port, to->hca, to->port, &p);
-	gid_of(t->k, from, p.sgid);
-	gid_of(t->k, to, p.dgid);
+		cm_path_between(t->u->cm, from->hca, from->port, to->hca, to->port, &p);
+	gid_of(t->u, from, p.sgid);
+	gid_of(t->u, to, p.dgid);
 	p.slid = lid_among(t, from, PATH_SLID, SLID);
 	p.dlid = lid_among(t, to, PATH_DLID, DLID);
-	if (pkey_with(t->k, from, to, wanted, &p.pkey))
+	if (pkey_with(t->u, from, to, wanted, &p.pkey))
 		offer(t, &p);
 }
 
@@ -200,7 +200,7 @@ static const struct cm_group *group_asked(const struct sa_table *t)
 {
 	const uint8_t *dgid = t->asked + AT_SA + DGID;
 
-	return sa_names(t, PATH_DGID) && dgid[0] == 0xff ? cm_groups_find(t->k, dgid) : NULL;
+	return sa_names(t, PATH_DGID) && dgid[0] == 0xff ? cm_groups_find(t->u->cm, dgid) : NULL;
 }
 
 static void to_group(struct sa_table *t, const struct mad_node *from, const struct cm_group *g)
@@ -210,7 +210,7 @@ static void to_group(struct sa_table *t, const struct mad_node *from, const stru
 
 	if (from->is_switch || (wanted ^ g->pkey) & 0x7fff)
 		return;
-	cm_path_between(t->k, from->hca, from->port, from->hca, from->port, &p);
+	cm_path_between(t->u->cm, from->hca, from->port, from->hca, from->port, &p);
 	memcpy(p.dgid, g->mgid, 16);
 	p.slid = lid_among(t, from, PATH_SLID, SLID);
 	p.dlid = g->mlid;
@@ -224,28 +224,28 @@ void sa_paths(struct sa_table *t)
 	const struct cm_group *g = group_asked(t);
 	struct mad_node from, to;
 
-	for (uint32_t i = 0; i <= fabric_ports(t->k); i++) {
-		if (!sa_end_port(t->k, i, &from) ||
+	for (uint32_t i = 0; i <= fabric_ports(t->u); i++) {
+		if (!sa_end_port(t->u, i, &from) ||
 		    (own &&
 		     (from.is_switch || from.hca != t->way->hca || from.port != t->way->port)))
 			continue;
 		if (g)
 			to_group(t, &from, g);
-		for (uint32_t j = 0; !g && j <= fabric_ports(t->k); j++)
-			if (sa_end_port(t->k, j, &to))
+		for (uint32_t j = 0; !g && j <= fabric_ports(t->u); j++)
+			if (sa_end_port(t->u, j, &to))
 				pair(t, &from, &to);
 	}
 }
 
-static bool gid_known(struct kernel *k, const uint8_t gid[16])
+static bool gid_known(struct umad *u, const uint8_t gid[16])
 {
 	struct mad_node n;
 	uint8_t its[16];
 
-	for (uint32_t i = 0; i <= fabric_ports(k); i++) {
-		if (!sa_end_port(k, i, &n))
+	for (uint32_t i = 0; i <= fabric_ports(u); i++) {
+		if (!sa_end_port(u, i, &n))
 			continue;
-		gid_of(k, &n, its);
+		gid_of(u, &n, its);
 		if (!memcmp(its, gid, 16))
 			return true;
 	}
@@ -255,6 +255,6 @@ static bool gid_known(struct kernel *k, const uint8_t gid[16])
 bool sa_path_stranger(const struct sa_table *t)
 {
 	return (sa_names(t, PATH_DGID) && !group_asked(t) &&
-		!gid_known(t->k, t->asked + AT_SA + DGID)) ||
-	       (sa_names(t, PATH_SGID) && !gid_known(t->k, t->asked + AT_SA + SGID));
+		!gid_known(t->u, t->asked + AT_SA + DGID)) ||
+	       (sa_names(t, PATH_SGID) && !gid_known(t->u, t->asked + AT_SA + SGID));
 }

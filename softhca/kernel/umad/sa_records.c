@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "softhca/device/transport/fabric.h"
-#include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "sa.h"
 #include "sa_group.h"
 #include "sa_inform.h"
@@ -88,15 +88,15 @@ static void nodes(struct sa_table *t)
 {
 	struct mad_node n;
 
-	for (uint32_t i = 0; i <= fabric_ports(t->k); i++) {
+	for (uint32_t i = 0; i <= fabric_ports(t->u); i++) {
 		uint8_t r[112] = {0}, info[64] = {0};
 
-		if (!sa_end_port(t->k, i, &n))
+		if (!sa_end_port(t->u, i, &n))
 			continue;
-		mad_put16(r, 0, fabric_lid_of(t->k, &n));
-		smp_node_info(t->k, &n, info);
+		mad_put16(r, 0, fabric_lid_of(t->u, &n));
+		smp_node_info(t->u, &n, info);
 		memcpy(r + 4, info, 40);
-		smp_node_description(t->k, &n, r + 44);
+		smp_node_description(t->u, &n, r + 44);
 		sa_offer(t, r);
 	}
 }
@@ -118,17 +118,17 @@ static void each_port(struct sa_table *t, void (*fn)(struct sa_table *t, const s
 {
 	struct mad_node n;
 
-	for (uint32_t i = 0; i <= fabric_ports(t->k); i++) {
+	for (uint32_t i = 0; i <= fabric_ports(t->u); i++) {
 		uint32_t first, last;
 
-		if (!sa_end_port(t->k, i, &n))
+		if (!sa_end_port(t->u, i, &n))
 			continue;
 		first = n.is_switch ? 0 : n.port;
-		last = n.is_switch ? fabric_ports(t->k) : n.port;
+		last = n.is_switch ? fabric_ports(t->u) : n.port;
 		for (uint32_t port = first; port <= last; port++) {
 			uint8_t r[TABLE_RECORD] = {0};
 
-			mad_put16(r, 0, fabric_lid_of(t->k, &n));
+			mad_put16(r, 0, fabric_lid_of(t->u, &n));
 			fn(t, &n, port, r);
 		}
 	}
@@ -137,7 +137,7 @@ static void each_port(struct sa_table *t, void (*fn)(struct sa_table *t, const s
 static void port_info(struct sa_table *t, const struct mad_node *n, uint32_t port, uint8_t *r)
 {
 	r[2] = (uint8_t)port;
-	(void)smp_port_info(t->k, n, port, r + 4);
+	(void)smp_port_info(t->u, n, port, r + 4);
 	if (capabilities_fit(t, r))
 		sa_offer(t, r);
 }
@@ -152,12 +152,12 @@ static bool block_of(struct sa_table *t, const struct mad_node *n, uint16_t attr
 		     uint32_t modifier, uint8_t *r)
 {
 	memset(r + 8, 0, 64);
-	return smp_get(t->k, n, attribute, modifier, r + 8);
+	return smp_get(t->u, n, attribute, modifier, r + 8);
 }
 
 static void sl_to_vl_of(struct sa_table *t, const struct mad_node *n, uint32_t port, uint8_t *r)
 {
-	for (uint32_t in = 0; in <= (n->is_switch ? fabric_ports(t->k) : 0); in++) {
+	for (uint32_t in = 0; in <= (n->is_switch ? fabric_ports(t->u) : 0); in++) {
 		r[2] = (uint8_t)in;
 		r[3] = (uint8_t)(n->is_switch ? port : 0);
 		if (block_of(t, n, SL_TO_VL, in << 8 | r[3], r))
@@ -223,8 +223,8 @@ static void switches(struct sa_table *t)
 	const struct mad_node n = {.is_switch = true};
 	uint8_t r[TABLE_RECORD] = {0};
 
-	mad_put16(r, 0, fabric_lid_of(t->k, &n));
-	if (smp_get(t->k, &n, SWITCH_INFO, 0, r + 4))
+	mad_put16(r, 0, fabric_lid_of(t->u, &n));
+	if (smp_get(t->u, &n, SWITCH_INFO, 0, r + 4))
 		sa_offer(t, r);
 }
 
@@ -233,9 +233,9 @@ static void linear_table(struct sa_table *t)
 	const struct mad_node n = {.is_switch = true};
 	uint8_t info[64] = {0}, r[TABLE_RECORD] = {0};
 
-	if (!smp_get(t->k, &n, SWITCH_INFO, 0, info))
+	if (!smp_get(t->u, &n, SWITCH_INFO, 0, info))
 		return;
-	mad_put16(r, 0, fabric_lid_of(t->k, &n));
+	mad_put16(r, 0, fabric_lid_of(t->u, &n));
 	for (uint32_t block = 0; block <= (uint32_t)mad16(info, 6) / LFT_BLOCK; block++) {
 		mad_put16(r, 2, block);
 		if (block_of(t, &n, LINEAR_TABLE, block, r))
@@ -249,12 +249,12 @@ static void multicast_table(struct sa_table *t)
 	static const uint8_t zero[64];
 	const struct mad_node n = {.is_switch = true};
 	uint8_t info[64] = {0}, r[TABLE_RECORD] = {0};
-	uint32_t blocks, positions = fabric_ports(t->k) / 16 + 1;
+	uint32_t blocks, positions = fabric_ports(t->u) / 16 + 1;
 
-	if (!smp_get(t->k, &n, SWITCH_INFO, 0, info))
+	if (!smp_get(t->u, &n, SWITCH_INFO, 0, info))
 		return;
 	blocks = (uint32_t)mad16(info, 4) / MFT_BLOCK;
-	mad_put16(r, 0, fabric_lid_of(t->k, &n));
+	mad_put16(r, 0, fabric_lid_of(t->u, &n));
 	for (uint32_t block = 0; block < blocks; block++)
 		for (uint32_t position = 0; position < positions; position++) {
 			mad_put16(r, 2, position << 12 | block);
@@ -267,12 +267,12 @@ static void multicast_table(struct sa_table *t)
 static void sms(struct sa_table *t)
 {
 	uint8_t r[32] = {0}, info[64] = {0};
-	uint32_t lid = smp_switch_sm_lid(t->k);
+	uint32_t lid = smp_switch_sm_lid(t->u);
 	struct mad_node n = {0};
 
-	if (!sh_lid_lookup(&t->k->dev, (uint16_t)lid, &n.hca, &n.port))
+	if (!sh_lid_lookup(t->u->dev, (uint16_t)lid, &n.hca, &n.port))
 		return;
-	smp_sm_info(t->k, &n, info);
+	smp_sm_info(t->u, &n, info);
 	mad_put16(r, 0, lid);
 	memcpy(r + 4, info, 21);
 	sa_offer(t, r);
@@ -283,15 +283,15 @@ static void links(struct sa_table *t)
 {
 	struct mad_node n;
 
-	for (uint32_t i = 0; i < fabric_ports(t->k); i++) {
+	for (uint32_t i = 0; i < fabric_ports(t->u); i++) {
 		uint8_t there[8] = {0}, back[8] = {0};
 
-		if (!sa_end_port(t->k, i, &n))
+		if (!sa_end_port(t->u, i, &n))
 			continue;
-		mad_put16(there, 0, fabric_lid_of(t->k, &n));
+		mad_put16(there, 0, fabric_lid_of(t->u, &n));
 		there[2] = back[3] = (uint8_t)n.port;
 		there[3] = back[2] = (uint8_t)(i + 1);
-		mad_put16(there, 4, t->k->switch_lid);
+		mad_put16(there, 4, switch_lid(t->u->k));
 		memcpy(back, there + 4, 2);
 		memcpy(back + 4, there, 2);
 		sa_offer(t, there);

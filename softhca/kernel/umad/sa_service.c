@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "io.h"
 #include "sa.h"
@@ -56,17 +56,17 @@ struct service {
 	uint8_t record[SERVICE_RECORD_SIZE];
 };
 
-static void drop(struct kernel *k, struct service *s)
+static void drop(struct umad *u, struct service *s)
 {
-	DL_DELETE(k->umad->services, s);
-	k->umad->nservices--;
+	DL_DELETE(u->services, s);
+	u->nservices--;
 	free(s);
 }
 
 /* Is the port in the service's partition? */
-static bool in_partition(struct kernel *k, const struct mad_way *w, uint16_t pkey)
+static bool in_partition(struct umad *u, const struct mad_way *w, uint16_t pkey)
 {
-	const struct sh_port *p = &sh_hca(&k->dev, w->hca)->port[w->port - 1];
+	const struct sh_port *p = &sh_hca(u->dev, w->hca)->port[w->port - 1];
 
 	for (uint32_t i = 0; i < SH_PKEYS; i++)
 		if (p->pkey[i] & 0x7fff && !((p->pkey[i] ^ pkey) & 0x7fff))
@@ -103,36 +103,36 @@ static void read_record(const uint8_t *mad, uint8_t r[SERVICE_RECORD_SIZE])
 		mad_put32(r, LEASE, FOR_EVER);
 }
 
-static struct service *find(struct kernel *k, const uint8_t *record)
+static struct service *find(struct umad *u, const uint8_t *record)
 {
 	struct service *s;
 
-	DL_FOREACH(k->umad->services, s)
+	DL_FOREACH(u->services, s)
 	if (!memcmp(s->record, record, ID_SIZE))
 		return s;
 	return NULL;
 }
 
-static struct service *add(struct kernel *k, const struct mad_way *w)
+static struct service *add(struct umad *u, const struct mad_way *w)
 {
 	struct service *s;
 	uint32_t n = 0;
 
-	DL_FOREACH(k->umad->services, s)
+	DL_FOREACH(u->services, s)
 	n += s->hca == w->hca && s->port == w->port;
-	if (n >= OF_A_PORT || k->umad->nservices >= SERVICES)
+	if (n >= OF_A_PORT || u->nservices >= SERVICES)
 		return NULL;
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
 	s->hca = w->hca;
 	s->port = w->port;
-	k->umad->nservices++;
-	DL_APPEND(k->umad->services, s);
+	u->nservices++;
+	DL_APPEND(u->services, s);
 	return s;
 }
 
-int sa_service_set(struct kernel *k, const struct mad_way *w, uint8_t *mad)
+int sa_service_set(struct umad *u, const struct mad_way *w, uint8_t *mad)
 {
 	uint8_t r[SERVICE_RECORD_SIZE];
 	uint64_t now = sh_now();
@@ -143,17 +143,17 @@ int sa_service_set(struct kernel *k, const struct mad_way *w, uint8_t *mad)
 		return SA_STATUS(SA_INSUFFICIENT);
 	read_record(mad, r);
 	lease = mad32(r, LEASE);
-	if (!in_partition(k, w, mad16(r, PKEY)) || !lease)
+	if (!in_partition(u, w, mad16(r, PKEY)) || !lease)
 		return SA_STATUS(SA_INVALID);
-	(void)sa_service_due(k, now);
-	s = find(k, r);
-	s = s ?: add(k, w);
+	(void)sa_service_due(u, now);
+	s = find(u, r);
+	s = s ?: add(u, w);
 	if (!s)
 		return SA_STATUS(SA_NO_RESOURCES);
 	memcpy(s->record, r, sizeof(r));
 	s->until = lease == FOR_EVER ? 0 : now + lease * NS_PER_SECOND;
 	if (s->until)
-		umad_timer_at(k, s->until);
+		umad_timer_at(u, s->until);
 	answer(s, mad);
 	return 0;
 }
@@ -162,18 +162,18 @@ int sa_service_set(struct kernel *k, const struct mad_way *w, uint8_t *mad)
  * Ends one, by its ID, GID and P_Key, whatever components the request names. The answer has it as
  * it was.
  */
-int sa_service_delete(struct kernel *k, const struct mad_way *w, uint8_t *mad)
+int sa_service_delete(struct umad *u, const struct mad_way *w, uint8_t *mad)
 {
 	uint8_t r[SERVICE_RECORD_SIZE];
 	struct service *s;
 
 	read_record(mad, r);
-	(void)sa_service_due(k, sh_now());
-	s = find(k, r);
-	if (!s || !in_partition(k, w, mad16(s->record, PKEY)))
+	(void)sa_service_due(u, sh_now());
+	s = find(u, r);
+	if (!s || !in_partition(u, w, mad16(s->record, PKEY)))
 		return SA_STATUS(SA_NO_RECORDS);
 	answer(s, mad);
-	drop(k, s);
+	drop(u, s);
 	return 0;
 }
 
@@ -182,12 +182,12 @@ void sa_services(struct sa_table *t)
 	uint64_t now = sh_now();
 	const struct service *s;
 
-	(void)sa_service_due(t->k, now);
-	DL_FOREACH(t->k->umad->services, s)
+	(void)sa_service_due(t->u, now);
+	DL_FOREACH(t->u->services, s)
 	{
 		uint8_t r[SERVICE_RECORD_SIZE];
 
-		if (!in_partition(t->k, t->way, mad16(s->record, PKEY)) ||
+		if (!in_partition(t->u, t->way, mad16(s->record, PKEY)) ||
 		    (sa_names(t, 5) &&
 		     memcmp(s->record + KEY, t->asked + AT_SA + KEY, KEY_SIZE) != 0))
 			continue;
@@ -196,25 +196,25 @@ void sa_services(struct sa_table *t)
 	}
 }
 
-uint64_t sa_service_due(struct kernel *k, uint64_t now)
+uint64_t sa_service_due(struct umad *u, uint64_t now)
 {
 	struct service *s, *tmp;
 	uint64_t next = 0;
 
-	DL_FOREACH_SAFE(k->umad->services, s, tmp)
+	DL_FOREACH_SAFE(u->services, s, tmp)
 	{
 		if (!s->until)
 			continue;
 		if (s->until <= now)
-			drop(k, s);
+			drop(u, s);
 		else if (!next || s->until < next)
 			next = s->until;
 	}
 	return next;
 }
 
-void sa_service_forget(struct kernel *k)
+void sa_service_forget(struct umad *u)
 {
-	while (k->umad->services)
-		drop(k, k->umad->services);
+	while (u->services)
+		drop(u, u->services);
 }

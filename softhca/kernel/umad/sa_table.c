@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "sa.h"
 #include "sa_table.h"
 
@@ -55,14 +54,14 @@ void sa_offer(struct sa_table *t, const uint8_t *record)
 	memcpy(t->data + t->n++ * t->size, record, t->size);
 }
 
-bool sa_end_port(struct kernel *k, uint32_t i, struct mad_node *n)
+bool sa_end_port(struct umad *u, uint32_t i, struct mad_node *n)
 {
-	if (i == fabric_ports(k)) {
+	if (i == fabric_ports(u)) {
 		*n = (struct mad_node){.is_switch = true};
 		return true;
 	}
 	*n = (struct mad_node){0};
-	fabric_end_of(k, i + 1, &n->hca, &n->port);
+	fabric_end_of(u, i + 1, &n->hca, &n->port);
 	n->in = n->port;
-	return fabric_link(k, n->hca, n->port);
+	return fabric_link(u, n->hca, n->port);
 }

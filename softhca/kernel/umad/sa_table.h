@@ -18,7 +18,7 @@ struct sa_component {
 };
 
 struct sa_table {
-	struct kernel *k;
+	struct umad *u;
 	const struct mad_way *way;
 	const uint8_t *asked; /* the MAD */
 	const struct sa_component *components;
@@ -37,7 +37,7 @@ void sa_offer(struct sa_table *t, const uint8_t *record);
  * The end ports that a subnet manager has found, from 0 to fabric_ports(): those with a link, and
  * last the switch. False: this one has no link.
  */
-bool sa_end_port(struct kernel *k, uint32_t i, struct mad_node *n);
+bool sa_end_port(struct umad *u, uint32_t i, struct mad_node *n);
 
 /* Collects the records that the query asks for. False: its attribute is none that has records. */
 bool sa_collect(struct sa_table *t);

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "softhca/host/process.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "agent.h"
 #include "file.h"
@@ -39,11 +38,11 @@ struct segments {
 	uint8_t mad[];
 };
 
-static void drop(struct kernel *k, struct segments *s)
+static void drop(struct umad *u, struct segments *s)
 {
-	DL_DELETE(k->umad->segments, s);
-	k->umad->nsegments--;
-	k->umad->segment_bytes -= s->len;
+	DL_DELETE(u->segments, s);
+	u->nsegments--;
+	u->segment_bytes -= s->len;
 	free(s);
 }
 
@@ -74,23 +73,23 @@ enum what {
 	ONCE_MORE /* the whole window */
 };
 
-static struct umad_file *receiver(struct kernel *k, const struct segments *s, uint32_t *id)
+static struct umad_file *receiver(struct umad *u, const struct segments *s, uint32_t *id)
 {
 	struct umad_file *f = mad_is_response(s->mad)
-				      ? umad_agent_of(k, s->way.hca, s->way.port, s->mad, id)
-				      : umad_agent_for(k, s->way.hca, s->way.port, s->mad, id);
+				      ? umad_agent_of(u, s->way.hca, s->way.port, s->mad, id)
+				      : umad_agent_for(u, s->way.hca, s->way.port, s->mad, id);
 
 	return f && !f->agent[*id].rmpp_version ? f : NULL;
 }
 
 /* The message as its sender keeps it. NULL: the sender does not wait for what becomes of it. */
-static struct umad_msg *asked(struct kernel *k, const struct segments *s, struct umad_file **f)
+static struct umad_msg *asked(struct umad *u, const struct segments *s, struct umad_file **f)
 {
-	return umad_sent(k, s->asker, f);
+	return umad_sent(u, s->asker, f);
 }
 
 /* Sends them. False: the agent has gone. */
-static bool send(struct kernel *k, struct segments *s, enum what what)
+static bool send(struct umad *u, struct segments *s, enum what what)
 {
 	uint32_t first = (what != MORE || s->sent < s->acked ? s->acked : s->sent) + 1;
 	uint8_t one[MAD_SIZE];
@@ -98,11 +97,11 @@ static bool send(struct kernel *k, struct segments *s, enum what what)
 	struct umad_msg *m;
 	uint32_t id;
 
-	f = receiver(k, s, &id);
+	f = receiver(u, s, &id);
 	if (!f)
 		return false;
 	for (uint32_t i = first; i <= s->window && i <= s->n; i++) {
-		if (!(what == ARRIVED && i == first) && !fabric_arrives(k, &s->way)) {
+		if (!(what == ARRIVED && i == first) && !fabric_arrives(u, &s->way)) {
 			if (s->sent < i)
 				s->sent = i;
 			continue;
@@ -121,11 +120,11 @@ static bool send(struct kernel *k, struct segments *s, enum what what)
 	if (s->left)
 		s->left--;
 	s->due = sh_now() + SEGMENT_NS;
-	umad_timer_at(k, s->due);
+	umad_timer_at(u, s->due);
 	return true;
 }
 
-static struct segments *begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
+static struct segments *begin(struct umad *u, const struct mad_way *w, const uint8_t *mad,
 			      size_t len)
 {
 	size_t header = umad_rmpp_header(mad[AT_CLASS]), piece = MAD_SIZE - header;
@@ -134,7 +133,7 @@ static struct segments *begin(struct kernel *k, const struct mad_way *w, const u
 	/* cut() relies on it. */
 	if (len < header)
 		return NULL;
-	if (k->umad->nsegments >= MESSAGES || k->umad->segment_bytes + len > BYTES)
+	if (u->nsegments >= MESSAGES || u->segment_bytes + len > BYTES)
 		return NULL;
 	s = calloc(1, sizeof(*s) + len);
 	if (!s)
@@ -147,19 +146,19 @@ static struct segments *begin(struct kernel *k, const struct mad_way *w, const u
 	s->n = len > header ? (uint32_t)((len - header + piece - 1) / piece) : 1;
 	s->window = 1;
 	s->left = TIMES;
-	k->umad->nsegments++;
-	k->umad->segment_bytes += len;
-	DL_APPEND(k->umad->segments, s);
+	u->nsegments++;
+	u->segment_bytes += len;
+	DL_APPEND(u->segments, s);
 	return s;
 }
 
 /* response: it is one of those, which go to that port. */
-static struct segments *find(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
+static struct segments *find(struct umad *u, const struct mad_way *w, const uint8_t *mad,
 			     bool response)
 {
 	struct segments *s;
 
-	DL_FOREACH(k->umad->segments, s)
+	DL_FOREACH(u->segments, s)
 	if (s->way.hca == w->hca && s->way.port == w->port && s->mad[AT_CLASS] == mad[AT_CLASS] &&
 	    mad64(s->mad, AT_TID) == mad64(mad, AT_TID) && mad_is_response(s->mad) == response)
 		return s;
@@ -167,10 +166,10 @@ static struct segments *find(struct kernel *k, const struct mad_way *w, const ui
 }
 
 /* Its sender waits for the next word about it, or for the answer. */
-static void waits(struct kernel *k, struct segments *s)
+static void waits(struct umad *u, struct segments *s)
 {
 	struct umad_file *f;
-	struct umad_msg *sent = asked(k, s, &f);
+	struct umad_msg *sent = asked(u, s, &f);
 	uint64_t wait;
 
 	if (!sent)
@@ -179,57 +178,57 @@ static void waits(struct kernel *k, struct segments *s)
 	if (!wait || (s->acked < s->n && wait > SEGMENT_NS))
 		wait = SEGMENT_NS;
 	sent->due = sh_now() + wait;
-	umad_timer_at(k, sent->due);
+	umad_timer_at(u, sent->due);
 }
 
-bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+bool segments_begin(struct umad *u, const struct mad_way *w, const uint8_t *mad, size_t len)
 {
-	struct segments *s = find(k, w, mad, true);
+	struct segments *s = find(u, w, mad, true);
 
 	/* A requester that has asked again in the same transaction acknowledges the new answer. */
 	if (s)
-		drop(k, s);
-	s = begin(k, w, mad, len);
-	if (s && send(k, s, ARRIVED) && s->sent) {
-		waits(k, s);
+		drop(u, s);
+	s = begin(u, w, mad, len);
+	if (s && send(u, s, ARRIVED) && s->sent) {
+		waits(u, s);
 		return true;
 	}
 	if (s)
-		drop(k, s);
+		drop(u, s);
 	return false;
 }
 
-bool segments_again(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
+bool segments_again(struct umad *u, const struct mad_way *w, const uint8_t *mad)
 {
-	struct segments *s = w->number ? find(k, w, mad, true) : NULL;
+	struct segments *s = w->number ? find(u, w, mad, true) : NULL;
 
 	if (!s || s->asker != w->number)
 		return false;
-	waits(k, s);
-	if (!send(k, s, ARRIVED))
-		drop(k, s);
+	waits(u, s);
+	if (!send(u, s, ARRIVED))
+		drop(u, s);
 	return true;
 }
 
-void segments_ask(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+void segments_ask(struct umad *u, const struct mad_way *w, const uint8_t *mad, size_t len)
 {
-	struct segments *s = find(k, w, mad, false);
+	struct segments *s = find(u, w, mad, false);
 
 	/*
 	 * An equal transaction means a repeated request only while the first one still waits. A
 	 * requester that does not wait repeats nothing, so this is another request.
 	 */
 	if (s && (!w->number || s->asker != w->number)) {
-		drop(k, s);
+		drop(u, s);
 		s = NULL;
 	}
 	if (!s)
-		s = begin(k, w, mad, len);
+		s = begin(u, w, mad, len);
 	if (!s)
 		return; /* as if it were lost on its way */
-	waits(k, s);
-	if (!send(k, s, ARRIVED))
-		drop(k, s);
+	waits(u, s);
+	if (!send(u, s, ARRIVED))
+		drop(u, s);
 }
 
 bool segments_word(const uint8_t *mad)
@@ -271,27 +270,27 @@ static uint8_t wrong(const uint8_t *mad)
 }
 
 /* The receiver wants no more of it. The sender does not wait for an answer then. */
-static void stopped(struct kernel *k, struct segments *s)
+static void stopped(struct umad *u, struct segments *s)
 {
 	struct umad_file *f;
-	struct umad_msg *sent = asked(k, s, &f);
+	struct umad_msg *sent = asked(u, s, &f);
 
 	if (sent)
 		umad_sent_drop(f, sent);
-	drop(k, s);
+	drop(u, s);
 }
 
 /*
  * A message that makes progress is not given up, and one that has arrived as a whole is not sent
  * again.
  */
-static void proceeds(struct kernel *k, struct segments *s)
+static void proceeds(struct umad *u, struct segments *s)
 {
 	struct umad_file *f;
-	struct umad_msg *sent = asked(k, s, &f);
+	struct umad_msg *sent = asked(u, s, &f);
 
 	if (s->acked == s->n) {
-		umad_acked(k, s->asker);
+		umad_acked(u, s->asker);
 		return;
 	}
 	if (sent)
@@ -299,11 +298,11 @@ static void proceeds(struct kernel *k, struct segments *s)
 	/* The wait that begins now is the first of TIMES. */
 	s->left = TIMES - 1;
 	s->due = sh_now() + SEGMENT_NS;
-	umad_timer_at(k, s->due);
-	waits(k, s);
+	umad_timer_at(u, s->due);
+	waits(u, s);
 }
 
-static void acked(struct kernel *k, struct segments *s, uint32_t number, uint32_t window)
+static void acked(struct umad *u, struct segments *s, uint32_t number, uint32_t window)
 {
 	/* An old acknowledgement. */
 	if (less(window, s->window) || less(number, s->acked))
@@ -312,65 +311,65 @@ static void acked(struct kernel *k, struct segments *s, uint32_t number, uint32_
 	/* A repeated acknowledgement does not prolong the wait. */
 	if (number > s->acked) {
 		s->acked = number;
-		proceeds(k, s);
+		proceeds(u, s);
 	}
-	if (s->acked == s->n || !send(k, s, MORE))
-		drop(k, s);
+	if (s->acked == s->n || !send(u, s, MORE))
+		drop(u, s);
 }
 
-void segments_told(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
+void segments_told(struct umad *u, const struct mad_node *at, const struct mad_way *w,
 		   const uint8_t *mad)
 {
 	/* What goes to the QP of a program is not kept here. */
-	struct segments *s = w->qpn == 1 ? find(k, w, mad, !mad_is_response(mad)) : NULL;
+	struct segments *s = w->qpn == 1 ? find(u, w, mad, !mad_is_response(mad)) : NULL;
 	uint32_t number = mad32(mad, AT_RMPP_NUMBER);
 	uint8_t status = wrong(mad);
 	struct umad_file *f;
 
-	if (s && s->asker && !asked(k, s, &f)) {
-		drop(k, s);
+	if (s && s->asker && !asked(u, s, &f)) {
+		drop(u, s);
 		s = NULL;
 	}
 	if (s && !status && mad[AT_RMPP_TYPE] == RMPP_ACK &&
 	    (less(s->n, number) || less(s->window, number)))
 		status = RMPP_NUMBER_TOO_BIG;
 	if (s && (status || mad[AT_RMPP_TYPE] != RMPP_ACK))
-		stopped(k, s);
+		stopped(u, s);
 	else if (s)
-		acked(k, s, number, mad32(mad, AT_RMPP_LENGTH));
+		acked(u, s, number, mad32(mad, AT_RMPP_LENGTH));
 	if (status)
-		reassemble_abort(k, at, w, mad, status);
+		reassemble_abort(u, at, w, mad, status);
 }
 
 /* True: the segments were sent again, or the sender of the message sees to that. */
-static bool goes_on(struct kernel *k, struct segments *s)
+static bool goes_on(struct umad *u, struct segments *s)
 {
 	struct umad_file *f;
 
 	if (!s->asker)
-		return s->left && send(k, s, ONCE_MORE);
+		return s->left && send(u, s, ONCE_MORE);
 	s->due = sh_now() + SEGMENT_NS;
-	umad_timer_at(k, s->due);
-	return asked(k, s, &f) != NULL;
+	umad_timer_at(u, s->due);
+	return asked(u, s, &f) != NULL;
 }
 
-uint64_t segments_due(struct kernel *k, uint64_t now)
+uint64_t segments_due(struct umad *u, uint64_t now)
 {
 	struct segments *s, *tmp;
 	uint64_t next = 0;
 
-	DL_FOREACH_SAFE(k->umad->segments, s, tmp)
+	DL_FOREACH_SAFE(u->segments, s, tmp)
 	{
-		if (s->due <= now && !goes_on(k, s))
-			drop(k, s);
+		if (s->due <= now && !goes_on(u, s))
+			drop(u, s);
 		else if (!next || s->due < next)
 			next = s->due;
 	}
 	return next;
 }
 
-void segments_forget(struct kernel *k)
+void segments_forget(struct umad *u)
 {
-	while (k->umad->segments)
-		drop(k, k->umad->segments);
+	while (u->segments)
+		drop(u, u->segments);
 }

@@ -14,8 +14,9 @@
 #define MFT_POSITIONS  16
 
 /*
- * What Sets have stored and the agents tell again. The built-in manager's tables are not in it: they
- * are made when they are asked for, until a Set writes into such a table. Messages depend on none of it.
+ * What Sets have stored and the agents tell again. The built-in manager's tables are not in it:
+ * they are made when they are asked for, until a Set writes into such a table. Messages depend on
+ * none of it.
  */
 struct umad_written {
 	uint8_t port[256][PORT_INFO_SIZE]; /* of CAs, as the switch's ports count: number - 1 */
@@ -32,19 +33,19 @@ struct umad_written {
 };
 
 /* NULL: nothing was written. sm_write() makes it; NULL: no memory. */
-struct umad_written *sm_written(struct kernel *k);
-struct umad_written *sm_write(struct kernel *k);
-void sm_forget(struct kernel *k);
+struct umad_written *sm_written(struct umad *u);
+struct umad_written *sm_write(struct umad *u);
+void sm_forget(struct umad *u);
 
 /* Does the built-in manager manage? */
-bool sm_built_in(const struct kernel *k);
+bool sm_built_in(const struct umad *u);
 /*
  * A Trap came to a port. 0: the built-in manager is there, and tells the subscribers. -1: it is
  * not.
  */
-int sm_told(struct kernel *k, const struct mad_node *n, const uint8_t *mad);
+int sm_told(struct umad *u, const struct mad_node *n, const uint8_t *mad);
 /* An issm file of a port was opened: -EAGAIN, another one is open. Or closed. */
-int sm_open(struct kernel *k, uint32_t hca, uint32_t port);
-void sm_closed(struct kernel *k, uint32_t hca, uint32_t port);
+int sm_open(struct umad *u, uint32_t hca, uint32_t port);
+void sm_closed(struct umad *u, uint32_t hca, uint32_t port);
 
 #endif

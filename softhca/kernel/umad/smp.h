@@ -60,21 +60,21 @@ enum port_info_offset {
 };
 
 /* A Get or Set: the status of the answer, which is in place. -1: not for the node's agent. */
-int smp_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad);
+int smp_answer(struct umad *u, const struct mad_node *n, uint8_t *mad);
 /* The same of the subnet manager, if it is on that port. */
-int smp_sm_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad);
-bool smp_is_sm(struct kernel *k, const struct mad_node *n);
+int smp_sm_answer(struct umad *u, const struct mad_node *n, uint8_t *mad);
+bool smp_is_sm(struct umad *u, const struct mad_node *n);
 
 /* Attributes of a node, as its agent tells them, for the subnet administrator. data is zero. */
-void smp_node_info(struct kernel *k, const struct mad_node *n, uint8_t data[64]);
-void smp_node_description(struct kernel *k, const struct mad_node *n, uint8_t data[64]);
+void smp_node_info(struct umad *u, const struct mad_node *n, uint8_t data[64]);
+void smp_node_description(struct umad *u, const struct mad_node *n, uint8_t data[64]);
 /* number: 0 and on of a switch; of a CA, its ports. False: it has no such port. */
-bool smp_port_info(struct kernel *k, const struct mad_node *n, uint32_t number, uint8_t data[64]);
-uint32_t smp_switch_sm_lid(struct kernel *k); /* that its port 0 tells */
+bool smp_port_info(struct umad *u, const struct mad_node *n, uint32_t number, uint8_t data[64]);
+uint32_t smp_switch_sm_lid(struct umad *u); /* that its port 0 tells */
 /* Any attribute of it. False: the node has no such attribute, or none of that modifier. */
-bool smp_get(struct kernel *k, const struct mad_node *n, uint16_t attribute, uint32_t modifier,
+bool smp_get(struct umad *u, const struct mad_node *n, uint16_t attribute, uint32_t modifier,
 	     uint8_t data[64]);
 /* Of the manager at that port. */
-void smp_sm_info(struct kernel *k, const struct mad_node *n, uint8_t data[64]);
+void smp_sm_info(struct umad *u, const struct mad_node *n, uint8_t data[64]);
 
 #endif

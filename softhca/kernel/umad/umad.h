@@ -16,7 +16,12 @@
 #include "umad-abi.h"
 
 struct kernel;
+struct khca;
 struct kproc;
+struct rdmacm;
+struct sh_config;
+struct sh_dev;
+struct umad;
 
 #define UMAD_AGENTS 32
 #define UMAD_MINORS 64	      /* of one host; from there on those of issm files */
@@ -43,7 +48,7 @@ struct umad_msg {
 };
 struct umad_file {
 	struct umad_file *prev, *next;
-	struct kernel *k;
+	struct umad *u;
 	struct fifo fifo; /* its index is the minor number */
 	uint32_t host, hca, port;
 	bool pkey, registered;
@@ -56,6 +61,12 @@ struct umad_file {
 	pid_t pid;
 };
 struct umad {
+	/* Of the daemon, whose functions get k: only room.c and requests.c look into that. */
+	struct kernel *k;
+	struct sh_dev *dev;
+	const struct sh_config *cfg;
+	struct khca *hcas;
+	struct rdmacm *cm; /* the room that has the groups and the paths of the subnet */
 	struct umad_file *files;
 	uint32_t generation, hi_tid;
 	uint64_t sent_number; /* of the last request that was kept */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "softhca/kernel/ports.h"
 #include "softhca/kernel/process.h"
 #include "command.h"
 #include "commands.h"
@@ -31,10 +32,9 @@ int call_respond(struct call *c, const void *core, size_t len, const void *drv, 
 		len = c->out_len;
 	if (drv_len > room)
 		drv_len = room;
-	if (drv_len &&
-	    k->user->write(k->user_arg, &c->proc->user, c->resp + c->core_out, drv, drv_len) < 0)
+	if (drv_len && client_write(k, &c->proc->user, c->resp + c->core_out, drv, drv_len) < 0)
 		return -EFAULT;
-	if (len && k->user->write(k->user_arg, &c->proc->user, c->resp, core, len) < 0)
+	if (len && client_write(k, &c->proc->user, c->resp, core, len) < 0)
 		return -EFAULT;
 	return 0;
 }
@@ -82,7 +82,7 @@ static int user_in(struct call *c, uint64_t addr, size_t len)
 		memcpy(c->in, c->here, len);
 		return 0;
 	}
-	return c->k->user->read(c->k->user_arg, &c->proc->user, addr, c->in, len);
+	return client_read(c->k, &c->proc->user, addr, c->in, len);
 }
 
 /* A second header follows the first one. The structures of extended commands begin after both. */
@@ -159,7 +159,9 @@ static int run(struct call *c, uint64_t addr, uint64_t len)
 
 	if (len < sizeof(hdr))
 		return -EINVAL;
-	/* A kernel reads the header first, and finds what is wrong there before it looks further. */
+	/*
+	 * A kernel reads the header first, and finds what is wrong there before it looks further.
+	 */
 	whole = user_in(c, addr, len) == 0;
 	if (!whole && user_in(c, addr, sizeof(hdr)) < 0)
 		return -EFAULT;

@@ -33,7 +33,7 @@ int mem_charge(struct call *c, uint64_t pages)
 
 static int user_read(struct kctx *ctx, uint64_t addr, void *buf, size_t len)
 {
-	return ctx->k->user->read(ctx->k->user_arg, &ctx->proc->user, addr, buf, len);
+	return client_read(ctx->k, &ctx->proc->user, addr, buf, len);
 }
 
 /* Is each page present, and writable if it must be? The contents do not change. */
@@ -45,8 +45,7 @@ static int check_pages(struct kctx *ctx, uint64_t addr, uint64_t len, bool write
 	for (at = addr; at < addr + len; at += K_PAGE) {
 		if (user_read(ctx, at, &byte, 1) < 0)
 			return -EFAULT;
-		if (write &&
-		    ctx->k->user->write(ctx->k->user_arg, &ctx->proc->user, at, &byte, 1) < 0)
+		if (write && client_write(ctx->k, &ctx->proc->user, at, &byte, 1) < 0)
 			return -EFAULT;
 	}
 	return 0;
