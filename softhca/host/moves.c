@@ -209,16 +209,23 @@ static uint32_t any(uint64_t *words, unsigned int count, uint32_t pid)
 	return 0;
 }
 
-static bool overlaps(const struct sh_piece *piece, const struct sh_reached *reached)
+static uint64_t bits(uint64_t word, unsigned int from, unsigned int to)
 {
-	/* After the word, which the thread that exchanges pages stored behind both: see commit(). */
-	uint64_t from = __atomic_load_n(&piece->from, __ATOMIC_RELAXED),
-		 to = __atomic_load_n(&piece->to, __ATOMIC_RELAXED);
+	return word >> from & ((UINT64_C(1) << (to - from)) - 1);
+}
 
-	for (unsigned int i = 0; i < reached->nseg; i++)
-		if (reached->seg[i].addr < to && from < reached->seg[i].addr + reached->seg[i].len)
+static bool overlaps(const uint64_t *at, const struct sh_reached *reached)
+{
+	/* After the word, which the thread that exchanges pages stored behind it: see commit(). */
+	uint64_t piece = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+	uint64_t from = bits(piece, 0, SH_PIECE_PAGES) << SH_PIECE_PAGE,
+		 len = bits(piece, SH_PIECE_PAGES, SH_PIECE_COMMIT) << SH_PIECE_PAGE;
+
+	for (unsigned int i = 0; len && i < reached->nseg; i++)
+		if (reached->seg[i].addr < from + len &&
+		    from < reached->seg[i].addr + reached->seg[i].len)
 			return true;
-	return !reached->nseg;
+	return !len || !reached->nseg;
 }
 
 /*
@@ -462,24 +469,56 @@ void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
 	put(moves->reaching, r->word[1]);
 }
 
+/*
+ * Another thread may have ended the life in which this one took a word, and take the word away at the
+ * same time: then it may be someone else's by now.
+ */
 void sh_reach_forget(struct sh_moves *moves)
 {
 	uint32_t me = thread_number();
 
-	for (unsigned int i = 0; i < sh_reaches(moves); i++)
-		if (number_in(__atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED)) == me)
-			put(moves->reaching, (int)i);
+	for (unsigned int i = 0; i < sh_reaches(moves); i++) {
+		uint64_t word = __atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED);
+
+		if (number_in(word) == me)
+			__atomic_compare_exchange_n(&moves->reaching[i], &word, 0, false,
+						    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	}
+}
+
+/* The piece that follows another one. What it has no room to say is all of the memory. */
+static uint64_t piece_of(uint64_t from, uint64_t to, uint64_t before)
+{
+	uint64_t page = from >> SH_PIECE_PAGE, pages = ((to - 1) >> SH_PIECE_PAGE) - page + 1,
+		 number = (before >> SH_PIECE_COMMIT) + 1;
+
+	if (bits(page, 0, SH_PIECE_PAGES) != page ||
+	    bits(pages, 0, SH_PIECE_COMMIT - SH_PIECE_PAGES) != pages)
+		page = pages = 0;
+	return number << SH_PIECE_COMMIT | pages << SH_PIECE_PAGES | page;
 }
 
 /*
- * From now on only threads that reach into the piece are held off. False: the word was taken away.
+ * From now on only threads that reach into the piece are held off. False: the word was taken away,
+ * or a thread that has lost it wrote here just now.
+ *
+ * This thread can be stopped anywhere. Then its word is taken away, another thread takes the word,
+ * and commits its own piece. If this one goes on behind its look at the word, it has loaded the piece
+ * from before: that has changed since, or else the other thread has not exchanged it yet, and then
+ * does not find there what it has loaded. If this one loads the piece when the other thread has
+ * committed it, it finds behind that, that the word is not its own. So whoever has the mark has its
+ * own piece, until it gives the mark back.
+ *
  * Sequentially consistent, like the loads of mover().
  */
 static bool commit(struct sh_moves *moves, int word, uint64_t mine, uint64_t from, uint64_t to)
 {
-	__atomic_store_n(&moves->piece[word].from, from, __ATOMIC_RELAXED);
-	__atomic_store_n(&moves->piece[word].to, to, __ATOMIC_RELAXED);
-	return __atomic_compare_exchange_n(&moves->moving[word], &mine, mine | SH_MOVES_MARK, false,
+	uint64_t piece = __atomic_load_n(&moves->piece[word], __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&moves->moving[word], __ATOMIC_SEQ_CST) == mine &&
+	       __atomic_compare_exchange_n(&moves->piece[word], &piece, piece_of(from, to, piece),
+					   false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	       __atomic_compare_exchange_n(&moves->moving[word], &mine, mine | SH_MOVES_MARK, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
