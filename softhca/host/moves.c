@@ -85,11 +85,12 @@ bool sh_thread_dead(uint32_t number)
 	return state_of(number) == 'X';
 }
 
-static bool is_stopped(uint32_t number)
+/* sure: what cannot be told counts as running. This process may have no descriptor left, or no /proc. */
+static bool is_stopped(uint32_t number, bool sure)
 {
 	char state = state_of(number);
 
-	return state == 'T' || state == 't';
+	return state == 'T' || state == 't' || (state == '?' && !sure);
 }
 
 static uint32_t number_in(uint64_t word)
@@ -251,11 +252,11 @@ static int mover(struct sh_moves *moves, const struct sh_reached *reached, uint6
 
 /*
  * Is that thread stopped before it has begun to exchange a piece? Then its word is taken away, and it
- * begins anew when it goes on.
+ * begins anew when it goes on. So it does if it was not stopped at all.
  */
-static bool stopped_early(struct sh_moves *moves, int i, uint64_t word)
+static bool stopped_early(struct sh_moves *moves, int i, uint64_t word, bool sure)
 {
-	return !(word & SH_MOVES_MARK) && is_stopped(number_in(word)) &&
+	return !(word & SH_MOVES_MARK) && is_stopped(number_in(word), sure) &&
 	       __atomic_compare_exchange_n(&moves->moving[i], &word, 0, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
 }
@@ -344,7 +345,7 @@ void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pi
 		}
 		if (goes && (i >= 0 || r->word[0] >= 0))
 			return;
-		if (i >= 0 && stopped_early(moves, i, theirs))
+		if (i >= 0 && stopped_early(moves, i, theirs, true))
 			continue;
 		wait_turn(moves, r, word, pid);
 		waits = true;
@@ -373,12 +374,14 @@ static bool wait_for(struct sh_moves *moves, struct sh_reach *r, const uint64_t 
 		w->look = theirs == in_vain ? now : now + LOOK_NS;
 	}
 	if (now >= w->look) {
+		bool late = theirs == in_vain || now >= w->since + STOPPED_NS;
+
 		w->look = now + LOOK_NS;
-		if (stopped_early(moves, i, theirs))
+		if (stopped_early(moves, i, theirs, !late))
 			return true;
-		if (theirs == in_vain || now >= w->since + STOPPED_NS) {
-			in_vain = is_stopped(number_in(theirs)) ? theirs : 0;
-			if (in_vain)
+		if (late) {
+			in_vain = is_stopped(number_in(theirs), true) ? theirs : 0;
+			if (in_vain || is_stopped(number_in(theirs), false))
 				return false;
 		}
 	}
@@ -556,7 +559,7 @@ static int announce(struct sh_moves *moves, int word, bool turns, uint64_t from,
 		a_moment(pid);
 		now = sh_now();
 	} while (now < begin + PATIENCE_NS ||
-		 (turns && other && now < begin + TURNS_NS && !is_stopped(other)));
+		 (turns && other && now < begin + TURNS_NS && !is_stopped(other, true)));
 	/* Not put(): it may be another thread's by now. */
 	if (word >= 0)
 		__atomic_compare_exchange_n(&moves->moving[word], &mine, 0, false, __ATOMIC_SEQ_CST,

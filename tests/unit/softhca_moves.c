@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -217,12 +218,11 @@ static void test_no_wait(void **state)
  * A process that is stopped in the middle of a piece holds off what overlaps the piece, for two
  * seconds, and once. When it goes on it holds off nothing more. The rest of its memory is free.
  */
-static void test_stopped_mover(void **state)
+static void stopped_mover(bool seen)
 {
 	pid_t pid = stopped_in_the_middle(0);
 	struct sh_reach r;
 
-	(void)state;
 	assert_true(reach_at(&r, (uint32_t)pid, 0xfff));
 	sh_reach_end(moves, &r);
 	assert_true(reach_at(&r, (uint32_t)pid, 0x2000));
@@ -235,7 +235,10 @@ static void test_stopped_mover(void **state)
 	assert_in_range(looks, 20, 22);
 	looks = 0;
 	assert_false(reach_at(&r, (uint32_t)pid, 0x1000));
-	assert_int_equal(looks, 1);
+	if (seen)
+		assert_int_equal(looks, 1);
+	else
+		assert_in_range(looks, 20, 22);
 	later = 0;
 	for (int i = 0; i < SH_MOVES; i++)
 		assert_int_equal(moves->reaching[i], 0);
@@ -245,15 +248,41 @@ static void test_stopped_mover(void **state)
 	sh_reach_end(moves, &r);
 }
 
+static void test_stopped_mover(void **state)
+{
+	(void)state;
+	stopped_mover(true);
+}
+
+static struct rlimit no_descriptors(void)
+{
+	struct rlimit was, none;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	return was;
+}
+
+/* The same for a process that cannot see whether the other one is stopped. It waits each time. */
+static void test_unseen_mover(void **state)
+{
+	struct rlimit was = no_descriptors();
+
+	(void)state;
+	stopped_mover(false);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+
 /* One that is stopped before it has begun with a piece holds off nobody, and finds that out. */
-static void test_stopped_early(void **state)
+static void stopped_before_a_piece(uint64_t step)
 {
 	struct sh_reach r;
 	siginfo_t info;
 	int status;
 	pid_t pid = fork();
 
-	(void)state;
 	assert_true(pid >= 0);
 	if (!pid) {
 		uint64_t mine = (uint64_t)getpid() << 32 | (uint32_t)getpid();
@@ -264,11 +293,28 @@ static void test_stopped_early(void **state)
 	}
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
 	assert_int_equal(info.si_code, CLD_STOPPED);
+	later = step;
 	assert_true(reach_at(&r, (uint32_t)pid, 0x3000));
+	later = 0;
 	assert_int_equal(kill(pid, SIGCONT), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	sh_reach_end(moves, &r);
+}
+
+static void test_stopped_early(void **state)
+{
+	(void)state;
+	stopped_before_a_piece(0);
+}
+
+static void test_unseen_early(void **state)
+{
+	struct rlimit was = no_descriptors();
+
+	(void)state;
+	stopped_before_a_piece(100000000);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 }
 
 /*
@@ -324,7 +370,7 @@ static void test_stopped_anywhere(void **state)
 
 			for (unsigned int i = 0; i < at; i++)
 				assert_true(single_step(pid));
-			lost = stopped_early(moves, 0, word);
+			lost = stopped_early(moves, 0, word, true);
 			if (!lost) {
 				assert_int_equal(let_end(pid), 1);
 				break;
@@ -577,7 +623,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_mover, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unseen_mover, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_early, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unseen_early, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_anywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_forget, setup, teardown),
