@@ -566,11 +566,36 @@ static bool refuses(void *addr, size_t len)
 	return REAL(madvise)(addr, len, MADV_DONTNEED) && errno == EINVAL;
 }
 
+/*
+ * What a child gets is listed before a fork, and the kernel told, by advice of this kind too. So it does
+ * not change until the child is made.
+ */
+static int advise_of_forks(void *addr, size_t len, int advice)
+{
+	int err, saved;
+
+	/* A handler that jumped away would keep every later fork waiting. */
+	shim_handlers_wait();
+	shim_fork_hold_off();
+	err = REAL(madvise)(addr, len, advice);
+	saved = errno;
+	advised(addr, len, advice, err ? saved : 0);
+	shim_fork_let();
+	shim_handlers_go_on();
+	errno = saved;
+	return err;
+}
+
 EXPORT int madvise(void *addr, size_t len, int advice)
 {
 	int err = 0, before = errno, saved;
 
 	switch (advice) {
+	case MADV_DONTFORK:
+	case MADV_DOFORK:
+		if (shim_active() && shim_dev.inst)
+			return shim_kept(advise_of_forks(addr, len, advice), before);
+		break;
 	case MADV_DONTNEED:
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
