@@ -149,6 +149,16 @@ bool complain_foreign(const char *instance, const char *dir)
 	return true;
 }
 
+/* What the daemon answers when it has no descriptor left is not about this program. */
+static void complain_answer(int err)
+{
+	if (err == EMFILE || err == ENFILE)
+		complain("the daemon of the instance has no descriptor left: end some of the "
+			 "instance's programs, or start it under a higher limit (ulimit -n)");
+	else
+		complain("%s", strerror(err));
+}
+
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello)
 {
 	int fd, err;
@@ -207,8 +217,10 @@ int ask(int control, const void *request, size_t len, int *fd)
 		else
 			close(fds[i]);
 	}
-	if (status.error || status.text[0])
-		complain("%s", status.text[0] ? status.text : strerror(status.error));
+	if (status.text[0])
+		complain("%s", status.text);
+	else if (status.error)
+		complain_answer(status.error);
 	return status.error ? EXIT_SELF : 0;
 }
 

@@ -85,11 +85,12 @@ bool sh_thread_dead(uint32_t number)
 	return state_of(number) == 'X';
 }
 
-static bool is_stopped(uint32_t number)
+/* sure: what cannot be told counts as running. This process may have no descriptor left, or no /proc. */
+static bool is_stopped(uint32_t number, bool sure)
 {
 	char state = state_of(number);
 
-	return state == 'T' || state == 't';
+	return state == 'T' || state == 't' || (state == '?' && !sure);
 }
 
 static uint32_t number_in(uint64_t word)
@@ -209,16 +210,23 @@ static uint32_t any(uint64_t *words, unsigned int count, uint32_t pid)
 	return 0;
 }
 
-static bool overlaps(const struct sh_piece *piece, const struct sh_reached *reached)
+static uint64_t bits(uint64_t word, unsigned int from, unsigned int to)
 {
-	/* After the word, which the thread that exchanges pages stored behind both: see commit(). */
-	uint64_t from = __atomic_load_n(&piece->from, __ATOMIC_RELAXED),
-		 to = __atomic_load_n(&piece->to, __ATOMIC_RELAXED);
+	return word >> from & ((UINT64_C(1) << (to - from)) - 1);
+}
 
-	for (unsigned int i = 0; i < reached->nseg; i++)
-		if (reached->seg[i].addr < to && from < reached->seg[i].addr + reached->seg[i].len)
+static bool overlaps(const uint64_t *at, const struct sh_reached *reached)
+{
+	/* After the word, which the thread that exchanges pages stored behind it: see commit(). */
+	uint64_t piece = __atomic_load_n(at, __ATOMIC_SEQ_CST);
+	uint64_t from = bits(piece, 0, SH_PIECE_PAGES) << SH_PIECE_PAGE,
+		 len = bits(piece, SH_PIECE_PAGES, SH_PIECE_COMMIT) << SH_PIECE_PAGE;
+
+	for (unsigned int i = 0; len && i < reached->nseg; i++)
+		if (reached->seg[i].addr < from + len &&
+		    from < reached->seg[i].addr + reached->seg[i].len)
 			return true;
-	return !reached->nseg;
+	return !len || !reached->nseg;
 }
 
 /*
@@ -244,11 +252,11 @@ static int mover(struct sh_moves *moves, const struct sh_reached *reached, uint6
 
 /*
  * Is that thread stopped before it has begun to exchange a piece? Then its word is taken away, and it
- * begins anew when it goes on.
+ * begins anew when it goes on. So it does if it was not stopped at all.
  */
-static bool stopped_early(struct sh_moves *moves, int i, uint64_t word)
+static bool stopped_early(struct sh_moves *moves, int i, uint64_t word, bool sure)
 {
-	return !(word & SH_MOVES_MARK) && is_stopped(number_in(word)) &&
+	return !(word & SH_MOVES_MARK) && is_stopped(number_in(word), sure) &&
 	       __atomic_compare_exchange_n(&moves->moving[i], &word, 0, false, __ATOMIC_SEQ_CST,
 					   __ATOMIC_SEQ_CST);
 }
@@ -337,7 +345,7 @@ void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pi
 		}
 		if (goes && (i >= 0 || r->word[0] >= 0))
 			return;
-		if (i >= 0 && stopped_early(moves, i, theirs))
+		if (i >= 0 && stopped_early(moves, i, theirs, true))
 			continue;
 		wait_turn(moves, r, word, pid);
 		waits = true;
@@ -366,12 +374,14 @@ static bool wait_for(struct sh_moves *moves, struct sh_reach *r, const uint64_t 
 		w->look = theirs == in_vain ? now : now + LOOK_NS;
 	}
 	if (now >= w->look) {
+		bool late = theirs == in_vain || now >= w->since + STOPPED_NS;
+
 		w->look = now + LOOK_NS;
-		if (stopped_early(moves, i, theirs))
+		if (stopped_early(moves, i, theirs, !late))
 			return true;
-		if (theirs == in_vain || now >= w->since + STOPPED_NS) {
-			in_vain = is_stopped(number_in(theirs)) ? theirs : 0;
-			if (in_vain)
+		if (late) {
+			in_vain = is_stopped(number_in(theirs), true) ? theirs : 0;
+			if (in_vain || is_stopped(number_in(theirs), false))
 				return false;
 		}
 	}
@@ -462,24 +472,56 @@ void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
 	put(moves->reaching, r->word[1]);
 }
 
+/*
+ * Another thread may have ended the life in which this one took a word, and take the word away at the
+ * same time: then it may be someone else's by now.
+ */
 void sh_reach_forget(struct sh_moves *moves)
 {
 	uint32_t me = thread_number();
 
-	for (unsigned int i = 0; i < sh_reaches(moves); i++)
-		if (number_in(__atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED)) == me)
-			put(moves->reaching, (int)i);
+	for (unsigned int i = 0; i < sh_reaches(moves); i++) {
+		uint64_t word = __atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED);
+
+		if (number_in(word) == me)
+			__atomic_compare_exchange_n(&moves->reaching[i], &word, 0, false,
+						    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	}
+}
+
+/* The piece that follows another one. What it has no room to say is all of the memory. */
+static uint64_t piece_of(uint64_t from, uint64_t to, uint64_t before)
+{
+	uint64_t page = from >> SH_PIECE_PAGE, pages = ((to - 1) >> SH_PIECE_PAGE) - page + 1,
+		 number = (before >> SH_PIECE_COMMIT) + 1;
+
+	if (bits(page, 0, SH_PIECE_PAGES) != page ||
+	    bits(pages, 0, SH_PIECE_COMMIT - SH_PIECE_PAGES) != pages)
+		page = pages = 0;
+	return number << SH_PIECE_COMMIT | pages << SH_PIECE_PAGES | page;
 }
 
 /*
- * From now on only threads that reach into the piece are held off. False: the word was taken away.
+ * From now on only threads that reach into the piece are held off. False: the word was taken away,
+ * or a thread that has lost it wrote here just now.
+ *
+ * This thread can be stopped anywhere. Then its word is taken away, another thread takes the word,
+ * and commits its own piece. If this one goes on behind its look at the word, it has loaded the piece
+ * from before: that has changed since, or else the other thread has not exchanged it yet, and then
+ * does not find there what it has loaded. If this one loads the piece when the other thread has
+ * committed it, it finds behind that, that the word is not its own. So whoever has the mark has its
+ * own piece, until it gives the mark back.
+ *
  * Sequentially consistent, like the loads of mover().
  */
 static bool commit(struct sh_moves *moves, int word, uint64_t mine, uint64_t from, uint64_t to)
 {
-	__atomic_store_n(&moves->piece[word].from, from, __ATOMIC_RELAXED);
-	__atomic_store_n(&moves->piece[word].to, to, __ATOMIC_RELAXED);
-	return __atomic_compare_exchange_n(&moves->moving[word], &mine, mine | SH_MOVES_MARK, false,
+	uint64_t piece = __atomic_load_n(&moves->piece[word], __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&moves->moving[word], __ATOMIC_SEQ_CST) == mine &&
+	       __atomic_compare_exchange_n(&moves->piece[word], &piece, piece_of(from, to, piece),
+					   false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) &&
+	       __atomic_compare_exchange_n(&moves->moving[word], &mine, mine | SH_MOVES_MARK, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
@@ -517,7 +559,7 @@ static int announce(struct sh_moves *moves, int word, bool turns, uint64_t from,
 		a_moment(pid);
 		now = sh_now();
 	} while (now < begin + PATIENCE_NS ||
-		 (turns && other && now < begin + TURNS_NS && !is_stopped(other)));
+		 (turns && other && now < begin + TURNS_NS && !is_stopped(other, true)));
 	/* Not put(): it may be another thread's by now. */
 	if (word >= 0)
 		__atomic_compare_exchange_n(&moves->moving[word], &mine, 0, false, __ATOMIC_SEQ_CST,

@@ -29,21 +29,21 @@ bool sh_name_valid(const char *name)
 
 /*
  * An absolute path without links, because what the kernel says of files in it begins with that. A
- * path that does not exist stays as given.
+ * path that does not exist stays as given. Allocates no memory: the first call of malloc() may be what
+ * opened the file that has this process look for its instance.
  */
 static int by_path(char path[PATH_MAX], const char *instance)
 {
-	char *full = realpath(instance, NULL);
+	char room[PATH_MAX];
+	const char *full = realpath(instance, room);
 	size_t len;
 
 	if (!full && instance[0] != '/')
 		return -errno;
 	len = strlen(full ? full : instance);
-	if (len < PATH_MAX - 64)
-		memcpy(path, full ? full : instance, len + 1);
-	free(full);
 	if (len >= PATH_MAX - 64)
 		return -ENAMETOOLONG;
+	memcpy(path, full ? full : instance, len + 1);
 	while (len > 1 && path[len - 1] == '/')
 		path[--len] = '\0';
 	return 0;

@@ -25,16 +25,14 @@ bool sh_place_named(void)
 	return named() != NULL;
 }
 
-/* Makes the path absolute, and resolves links as far as it exists. */
+/* Makes the path absolute, and resolves links as far as it exists. Allocates no memory. */
 static int resolve(const char *dir, char out[PATH_MAX])
 {
-	char *full = realpath(dir, NULL);
 	int len;
 
-	if (full) {
-		len = snprintf(out, PATH_MAX, "%s", full);
-		free(full);
-	} else if (errno != ENOENT) {
+	if (realpath(dir, out))
+		return 0;
+	if (errno != ENOENT) {
 		return -errno;
 	} else if (dir[0] == '/') {
 		len = snprintf(out, PATH_MAX, "%s", dir);

@@ -126,7 +126,8 @@ int fifo_open(struct fifo *f, struct kernel *k, const struct fifo_opening *o, in
 	if (*fd >= 0)
 		return 0;
 fail:
-	err = -errno;
+	/* To the program it is not its own limit. */
+	err = errno == EMFILE ? -ENFILE : -errno;
 	if (f->fd >= 0)
 		close(f->fd);
 	unlinkat(k->dir_fd, path, 0);

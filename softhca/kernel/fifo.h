@@ -37,7 +37,8 @@ struct fifo_opening {
 
 /*
  * *fd: the program's end, which the caller hands on and closes. 0 or -errno; -EMFILE: the program has
- * opened its share of the files for which the daemon has descriptors, so that others find some.
+ * opened its share of the files for which the daemon has descriptors, so that others find some;
+ * -ENFILE: the daemon has none left.
  */
 int fifo_open(struct fifo *f, struct kernel *k, const struct fifo_opening *o, int *fd);
 void fifo_close(struct fifo *f);

@@ -102,6 +102,12 @@ void shim_say_unreachable(int err)
 			 "(ulimit -n)",
 			 shim.dir);
 		break;
+	case -ENFILE:
+		shim_say("the instance %s has no descriptor left for a file of this program; end "
+			 "some programs, or start the instance under a higher limit of "
+			 "descriptors (ulimit -n)",
+			 shim.dir);
+		break;
 	case -ENOMEM:
 		shim_say("no device can be opened: device memory cannot be mapped, because the "
 			 "limit of addresses is too "

@@ -355,5 +355,28 @@ if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tm
 else
 	skip "places that are full, small or read-only, and no /proc" "this kernel lets no user make a mount namespace"
 fi
+# The daemon's own limit is not that of the program which asks. only N: the daemon has no more than that many descriptors left.
+only() {
+	limit=0
+	left=$1
+	while [ "$left" -gt 0 ]; do
+		[ -e "/proc/$daemon/fd/$limit" ] || left=$((left - 1))
+		limit=$((limit + 1))
+	done
+	prlimit --pid "$daemon" --nofile="$limit:"
+}
+no_descriptor() { grep -q "^softhca: .* has no descriptor left.* under a higher limit.* (ulimit -n)" "$tmp/err" || { cat "$tmp/err"; return 1; }; }
+if command -v prlimit >/dev/null; then
+	"$SOFTHCA" start lab >/dev/null || exit 1
+	daemon=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
+	only 1
+	ok "show, of a daemon that has no descriptor left" eval 'status 125 "$SOFTHCA" show lab 2>"$tmp/err" && no_descriptor'
+	only 3
+	ok "a program, of a daemon that has no descriptor left for its files" \
+		eval '! ours "$SOFTHCA" run --instance lab -- "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err" && no_descriptor && grep -q "Too many open files in system" "$tmp/err"'
+	"$SOFTHCA" stop lab >/dev/null || { prlimit --pid "$daemon" --nofile=1000:; "$SOFTHCA" stop lab; }
+else
+	skip "a daemon without descriptors" "install prlimit (util-linux)"
+fi
 ok "nothing is left behind" until_true no_instance
 finish

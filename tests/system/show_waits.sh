@@ -142,6 +142,23 @@ blocks=$(stat -L -c %b "$(memory)")
 ok "looking allocates no page of device memory" eval 'look && [ "$(stat -L -c %b "$(memory)")" -eq "$blocks" ]'
 over
 
+# Both ends poll all the time, while the command looks at their CQs.
+"$SOFTHCA" start lab >/dev/null || exit 1
+ours "$SOFTHCA" run --instance lab -- bash -c 'pingpong "$@"' pingpong "$TOOLS/ibv_rc_pingpong" -n 100000000 >"$tmp/pingpong" 2>&1 &
+program=$!
+busy() { "$SOFTHCA" show --json lab | jq -e '[.. | objects | select(.state? == "RTS")] | length >= 2' >/dev/null; }
+plausible() {
+	for _ in $(seq 12); do
+		"$SOFTHCA" show --waits --json lab >"$tmp/json" || return 1
+		jq -e 'all(.outstanding[] | select(.kind == "poll"); .count < 1000)' "$tmp/json" >/dev/null || { cat "$tmp/json"; return 1; }
+	done
+}
+ok "a ping-pong runs" until_true busy
+ok "completions that programs poll meanwhile are not counted as outstanding" plausible
+kill $program
+wait $program 2>/dev/null
+"$SOFTHCA" stop lab >/dev/null
+
 ok "without a name it is refused" status 2 "$SOFTHCA" show --waits
 ok "for an instance that does not run it fails" status 125 "$SOFTHCA" show --waits lab
 ok "nothing is left behind" until_true no_instance

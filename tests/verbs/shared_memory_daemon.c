@@ -29,6 +29,7 @@ enum how { FORK, THREAD, REMAP, GIVE_UP };
 
 static uint8_t *mem;
 static struct ibv_mr *mr;
+static FILE *file; /* in registered memory as well; NULL: there is none */
 
 /* By the system call: the shim keeps its own from close(). */
 static void close_sockets(void)
@@ -61,14 +62,14 @@ static void in_child(uint64_t seed)
 
 	CHECK(pid >= 0);
 	if (!pid)
-		_exit(differs(mem, SIZE, seed) == -1 ? 0 : 1);
+		_exit((file && fputc('x', file) == EOF) || differs(mem, SIZE, seed) != -1 ? 1 : 0);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
 }
 
 /*
- * The seed of what is in the memory afterwards; 0: zeroes. Where the daemon cannot be told, all but a fork
- * is refused.
+ * The seed of what is in the memory afterwards; 0: zeroes. Where the daemon cannot be told, all is
+ * refused.
  */
 static uint64_t change(enum how how, uint64_t seed, bool can_connect)
 {
@@ -77,7 +78,13 @@ static uint64_t change(enum how how, uint64_t seed, bool can_connect)
 
 	switch (how) {
 	case FORK:
-		in_child(seed);
+		if (can_connect) {
+			in_child(seed);
+			break;
+		}
+		CHECK_EQ(fork(), -1);
+		CHECK_EQ(errno, EAGAIN);
+		CHECK(fputc('x', file) != EOF);
 		break;
 	case THREAD:
 		CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), can_connect ? 0 : EAGAIN);
@@ -115,12 +122,19 @@ static void closed(int arg)
 	enum how how = (enum how)(arg / 2);
 	bool can_connect = arg % 2 == 0;
 	struct rlimit was;
+	struct ibv_mr *beside = NULL;
 	uint64_t seed;
 
 	up();
 	/* Of the heap, which becomes private for a child or a thread. */
 	mem = how == FORK || how == THREAD ? aligned_alloc(PAGE, SIZE) : pages(8);
 	CHECK(mem);
+	if (how == FORK) {
+		/* Whole pages, as registration caches have it. A child resets the FILE's lock at once. */
+		file = fopen("/dev/null", "w");
+		CHECK(file);
+		beside = reg((void *)((uintptr_t)file & ~(PAGE - 1)), PAGE);
+	}
 	fill(mem, SIZE, 1);
 	CHECK(shares(mem, SIZE, &mr));
 	through(mr, mem, SIZE, 2);
@@ -137,6 +151,10 @@ static void closed(int arg)
 	in_child(7);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	CHECK_EQ(differs(mem, SIZE, 7), -1);
+	if (how == FORK) {
+		CHECK_EQ(ibv_dereg_mr(beside), 0);
+		CHECK_EQ(fclose(file), 0);
+	}
 	down();
 }
 

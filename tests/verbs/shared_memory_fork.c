@@ -349,6 +349,87 @@ static void forking_threads(int arg)
 	down();
 }
 
+/* ---- advice about children, while another thread forks ---- */
+
+enum { LITTLE = 16, MUCH = 8192 };
+
+static struct {
+	uint8_t *mem;
+	int advice, delay_us;
+	pthread_barrier_t begins, ends;
+} advice;
+
+static void *advises(void *arg)
+{
+	for (;;) {
+		pthread_barrier_wait(&advice.begins);
+		if (!advice.advice)
+			return arg;
+		usleep((useconds_t)advice.delay_us);
+		CHECK_EQ(madvise(advice.mem, LITTLE * PAGE, advice.advice), 0);
+		pthread_barrier_wait(&advice.ends);
+	}
+}
+
+/* The child has a copy of its own, or none. Returns true if it has one. */
+static bool child_has_own(void)
+{
+	int status;
+	pid_t pid;
+
+	advice.mem[5] = 1;
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler prints */
+		_exit(advice.mem[5]++ != 1);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(advice.mem[5], 1);
+	CHECK(status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
+	return !status;
+}
+
+/* ibv_reg_mr() and ibv_dereg_mr() of other threads give it, after ibv_fork_init(). */
+static void advice_beside(int arg)
+{
+	uint8_t *much = pages(LITTLE + MUCH);
+	struct ibv_mr *mr, *other;
+	pthread_t thread;
+
+	(void)arg;
+	up();
+	/* The child's copy of what lies behind takes its time. */
+	advice.mem = much;
+	much += LITTLE * PAGE;
+	memset(advice.mem, 1, LITTLE * PAGE);
+	memset(much, 1, MUCH * PAGE);
+	mr = reg(advice.mem, LITTLE * PAGE);
+	other = reg(much, MUCH * PAGE);
+	pthread_barrier_init(&advice.begins, NULL, 2);
+	pthread_barrier_init(&advice.ends, NULL, 2);
+	CHECK_EQ(pthread_create(&thread, NULL, advises, NULL), 0);
+	for (int i = 0, n = each_time(16); i < n; i++) {
+		bool keeps = i % 2;
+
+		CHECK_EQ(madvise(advice.mem, LITTLE * PAGE, keeps ? MADV_DOFORK : MADV_DONTFORK),
+			 0);
+		advice.advice = keeps ? MADV_DONTFORK : MADV_DOFORK;
+		advice.delay_us = i % 8 * 1000;
+		pthread_barrier_wait(&advice.begins);
+		(void)child_has_own();
+		pthread_barrier_wait(&advice.ends);
+		CHECK_EQ(child_has_own(), !keeps);
+	}
+	advice.advice = 0;
+	pthread_barrier_wait(&advice.begins);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dereg_mr(other), 0);
+	munmap(advice.mem, (LITTLE + MUCH) * PAGE);
+	down();
+}
+
 static const struct scenario {
 	const char *name;
 	void (*fn)(int arg);
@@ -356,6 +437,7 @@ static const struct scenario {
 	{"busy_threads", busy_threads},	  {"view", view},
 	{"no_descriptor", no_descriptor}, {"no_proc", no_proc},
 	{"no_addresses", no_addresses},	  {"forking_threads", forking_threads},
+	{"advice_beside", advice_beside},
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a program uses SIGBUS and signal masks as if softhca did not use them. Its handlers
- * get its own faults. What it sets is what it reads back. Threads that block all signals ring
+ * get its own faults, on the stack and beside the calls that it has asked for. What it sets is what it reads back. Threads that block all signals ring
  * doorbells, and so do handlers that interrupt a doorbell, or a wait that blocks all other signals,
  * and what a timer runs in a thread.
  * A child of vfork() changes none of this for its parent.
@@ -17,6 +17,7 @@
 #include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "verbs_test.h"
 
@@ -79,6 +80,108 @@ static void handlers(void)
 	one_message(a, b, 3);
 	take_own_fault();
 	take_own_fault();
+}
+
+/* ---- how a handler is run ---- */
+
+static char other_stack[1 << 16];
+static int ran_there, ran;
+
+static bool is_there(const void *at)
+{
+	return (const char *)at >= other_stack &&
+	       (const char *)at < other_stack + sizeof(other_stack);
+}
+
+static void notes_stack(int sig, siginfo_t *info, void *uc)
+{
+	stack_t now;
+
+	(void)sig, (void)uc;
+	ran++;
+	ran_there += is_there(&now);
+	CHECK_EQ(sigaltstack(NULL, &now), 0);
+	CHECK_EQ(now.ss_flags & SS_ONSTACK, is_there(&now) ? SS_ONSTACK : 0);
+	if (info->si_code > 0)
+		siglongjmp(back, 1);
+}
+
+static void runs_as_asked(int flags, int there)
+{
+	struct sigaction act = {.sa_sigaction = notes_stack, .sa_flags = SA_SIGINFO | flags};
+
+	CHECK_EQ(sigaction(SIGBUS, &act, NULL), 0);
+	ran = ran_there = 0;
+	CHECK_EQ(raise(SIGBUS), 0);
+	one_message(a, b, 6);
+	if (!sigsetjmp(back, 1))
+		*(volatile char *)(hole + 300) = 1;
+	CHECK_EQ(raise(SIGBUS), 0);
+	CHECK_EQ(ran, 3);
+	CHECK_EQ(ran_there, there);
+}
+
+static void stacks(void)
+{
+	const stack_t none = {.ss_flags = SS_DISABLE};
+	stack_t other = {.ss_sp = other_stack, .ss_size = sizeof(other_stack)}, before;
+
+	CHECK_EQ(sigaltstack(&none, &before), 0); /* a sanitizer has one */
+	runs_as_asked(SA_ONSTACK, 0);
+	CHECK_EQ(sigaltstack(&other, NULL), 0);
+	runs_as_asked(0, 0);
+	runs_as_asked(SA_ONSTACK, 3);
+	CHECK_EQ(sigaltstack(&before, NULL), 0);
+}
+
+static struct {
+	pthread_t reader;
+	int pipe[2];
+	bool restarts;
+	int over;
+} reading;
+
+static void nothing(int sig)
+{
+	(void)sig;
+	__atomic_add_fetch(&ran, 1, __ATOMIC_RELAXED);
+}
+
+static void *interrupts(void *arg)
+{
+	do {
+		sleep_ms(1);
+		CHECK_EQ(pthread_kill(reading.reader, SIGBUS), 0);
+	} while (reading.restarts ? __atomic_load_n(&ran, __ATOMIC_RELAXED) < 20
+				  : !__atomic_load_n(&reading.over, __ATOMIC_RELAXED));
+	if (reading.restarts)
+		CHECK_EQ(write(reading.pipe[1], "x", 1), 1);
+	return arg;
+}
+
+static void interrupted_call(bool restarts)
+{
+	struct sigaction act = {.sa_handler = nothing, .sa_flags = restarts ? SA_RESTART : 0};
+	pthread_t thread;
+	ssize_t got;
+	char byte;
+
+	CHECK_EQ(sigaction(SIGBUS, &act, NULL), 0);
+	ran = 0;
+	reading.reader = pthread_self();
+	reading.restarts = restarts;
+	reading.over = 0;
+	CHECK_EQ(pipe(reading.pipe), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, interrupts, NULL), 0);
+	got = read(reading.pipe[0], &byte, 1);
+	if (!restarts)
+		CHECK_EQ(errno, EINTR);
+	__atomic_store_n(&reading.over, 1, __ATOMIC_RELAXED);
+	CHECK_EQ(got, restarts ? 1 : -1);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	close(reading.pipe[0]);
+	close(reading.pipe[1]);
+	one_message(a, b, 7);
 }
 
 /* Has a child of vfork() that sets its signals, as before an exec, in its parent's memory. */
@@ -443,6 +546,10 @@ int main(void)
 	connect_pair(&s, c, d);
 	handlers();
 	vfork_child();
+	stacks();
+	interrupted_call(false);
+	interrupted_call(true);
+	CHECK_EQ(sigaction(SIGBUS, &act, NULL), 0);
 	CHECK_EQ(pthread_create(&thread, NULL, deaf, NULL), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	posting_handler();

@@ -363,6 +363,10 @@ struct sh_counters {
  * held off. With the mark, a word of reaching[] holds off nothing: its thread waits, and wants to be
  * let through before the next piece.
  *
+ * A piece is one word, so that a thread whose word of moving[] was taken away cannot change the piece
+ * of the thread that has taken it since: (number of the commit << 48 | pages << 36 | first page).
+ * Pages are of 4 KiB, and 0 of them are all of the memory. Each commit has a number of its own.
+ *
  * Threads that are stopped while they reach keep their words. So there are as many as all threads
  * together can take, of which the first SH_MOVES + more are in use (sh_reaches() in life.h). That
  * number only grows.
@@ -373,11 +377,12 @@ struct sh_moves {
 #define SH_MOVES_NUMBER 0x3fffff
 #define SH_MOVES_LIFE	22
 #define SH_MOVES_MARK	(UINT64_C(1) << 31)
+#define SH_PIECE_PAGE	12
+#define SH_PIECE_PAGES	36
+#define SH_PIECE_COMMIT 48
 	uint64_t moving[SH_MOVES];
 	uint64_t reaching[SH_REACHES];
-	struct sh_piece {
-		uint64_t from, to; /* addresses in the process */
-	} piece[SH_MOVES];
+	uint64_t piece[SH_MOVES];
 	uint32_t more;
 	uint32_t reserved;
 };

@@ -19,6 +19,7 @@
 #include "softhca/shim/doorbells/kick.h"
 #include "softhca/shim/memory/memory.h"
 #include "softhca/shim/memory/share.h"
+#include "softhca/shim/say.h"
 #include "softhca/shim/stack.h"
 
 bool shim_has_cap(unsigned int cap)
@@ -226,8 +227,11 @@ static int carry_out(void *arg)
 	if (err)
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
 	err = transact(&req, &j->reply, fds, &nfds);
-	if (!err)
+	if (!err) {
 		err = -j->reply.error;
+		if (err == -ENFILE)
+			shim_say_unreachable(err);
+	}
 	if (!err)
 		err = place_fds(&j->reply, fds, nfds);
 	if (err) {

@@ -398,8 +398,8 @@ EXPORT pid_t fork(void)
 		return REAL(fork)();
 	/* The child's C library would miss what it has in pages that the child gets only later. */
 	err = shim_dev.inst ? shim_make_private_first(0, 0) : 0;
-	if (err == -EAGAIN || (err == -ENOMEM && !has_room())) {
-		errno = -err;
+	if (err == -EAGAIN || err == -ENOTCONN || (err == -ENOMEM && !has_room())) {
+		errno = err == -ENOMEM ? ENOMEM : EAGAIN;
 		return -1;
 	}
 	return fork_by(fork_there);

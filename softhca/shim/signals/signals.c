@@ -10,11 +10,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "softhca/host/sys.h"
 #include "softhca/shim/attach.h"
 #include "softhca/shim/compiler.h"
 #include "handlers.h"
 #include "softhca/shim/interpose.h"
 #include "signals.h"
+#include "softhca/shim/stack.h"
+
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1U << 31)
+#endif
 
 static struct sigaction app;		      /* what the application set for SIGBUS */
 static void (*own)(int, siginfo_t *, void *); /* NULL: the real action is the application's */
@@ -88,23 +94,42 @@ void shim_signals_forked(void)
 	owner = getpid();
 }
 
-int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
+static bool has_handler(const struct sigaction *act)
+{
+	return act->sa_flags & SA_SIGINFO ||
+	       (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN);
+}
+
+/*
+ * Makes handler the real one. A call that a SIGBUS interrupts, which is then none of the trap's, goes
+ * on as the application has asked. Its stack is not for the kernel: device code may take more than
+ * there is.
+ */
+static int make_real(void (*handler)(int, siginfo_t *, void *), const struct sigaction *asked)
 {
 	struct sigaction act = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
-	struct sigaction now;
-	uint64_t mask;
-	int err = 0;
 
+	if (has_handler(asked) && !(asked->sa_flags & SA_RESTART))
+		act.sa_flags &= ~SA_RESTART;
 	/*
 	 * The handler runs device code: a handler of the application must not ring a doorbell
 	 * inside it.
 	 */
 	sigfillset(&act.sa_mask);
+	return REAL(sigaction)(SIGBUS, &act, NULL);
+}
+
+int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
+{
+	struct sigaction now;
+	uint64_t mask;
+	int err = 0;
+
 	mask = lock_app();
 	if (REAL(sigaction)(SIGBUS, NULL, &now) < 0) {
 		err = -errno;
 	} else if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != handler) {
-		if (REAL(sigaction)(SIGBUS, &act, NULL) < 0) {
+		if (make_real(handler, &now) < 0) {
 			err = -errno;
 		} else {
 			app = now;
@@ -116,16 +141,52 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 	return err;
 }
 
+struct delivery {
+	const struct sigaction *act;
+	int sig;
+	siginfo_t *info;
+	void *context;
+};
+
+static int deliver(void *arg)
+{
+	const struct delivery *d = arg;
+
+	if (d->act->sa_flags & SA_SIGINFO)
+		d->act->sa_sigaction(d->sig, d->info, d->context);
+	else
+		d->act->sa_handler(d->sig);
+	return 0;
+}
+
+/* The same on the stack that the application has for handlers, if this thread is not on it already. */
+static void deliver_on_stack(struct delivery *d)
+{
+	struct stack_call call = {.fn = deliver, .arg = d};
+	const stack_t none = {.ss_flags = SS_DISABLE};
+	stack_t stack;
+
+	if (sh_sys(syscall(SYS_sigaltstack, NULL, &stack)) ||
+	    stack.ss_flags & (SS_DISABLE | SS_ONSTACK)) {
+		deliver(d);
+		return;
+	}
+	/* As the kernel does it; it gives the stack back when the handler returns. */
+	if (stack.ss_flags & (int)SS_AUTODISARM)
+		sh_sys(syscall(SYS_sigaltstack, &none, NULL));
+	stack_at((char *)(((uintptr_t)stack.ss_sp + stack.ss_size) & ~UINT64_C(15)), &call);
+}
+
 void shim_signals_chain(int sig, siginfo_t *info, void *context)
 {
 	ucontext_t *uc = context;
 	struct sigaction act = app;
+	struct delivery d = {&act, sig, info, context};
 	sigset_t mask;
 
 	if (info->si_code <= 0 && !(act.sa_flags & SA_SIGINFO) && act.sa_handler == SIG_IGN)
 		return;
-	if (!(act.sa_flags & SA_SIGINFO) &&
-	    (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)) {
+	if (!has_handler(&act)) {
 		/*
 		 * Restores the kernel's own action. The instruction faults again, or the signal is
 		 * sent again.
@@ -146,10 +207,10 @@ void shim_signals_chain(int sig, siginfo_t *info, void *context)
 	else
 		sigaddset(&mask, SIGBUS);
 	REAL(pthread_sigmask)(SIG_SETMASK, &mask, NULL);
-	if (act.sa_flags & SA_SIGINFO)
-		act.sa_sigaction(sig, info, context);
+	if (act.sa_flags & SA_ONSTACK)
+		deliver_on_stack(&d);
 	else
-		act.sa_handler(sig);
+		deliver(&d);
 }
 
 /* ---- what the application calls ---- */
@@ -196,8 +257,10 @@ EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old
 			return change_beside(sig, act, old);
 		mask = lock_app();
 		before = app;
-		if (act)
+		if (act) {
 			app = *act;
+			(void)make_real(own, act);
+		}
 		unlock_app(mask);
 		if (old)
 			*old = before;
