@@ -389,68 +389,6 @@ static void remapping(void)
 	munmap(area + 16 * PAGE, 8 * PAGE);
 }
 
-static struct {
-	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	uint64_t *to;
-	uint64_t arrived; /* the last one that was completed as it should be */
-} written;
-
-/* Writes numbers to memory until that is refused. */
-static void *writes(void *arg)
-{
-	uint64_t *number = (uint64_t *)s.buf, n = 0;
-	enum ibv_wc_status status;
-
-	do {
-		__atomic_store_n(&written.arrived, n, __ATOMIC_RELEASE);
-		*number = ++n;
-		CHECK_EQ(post_rdma1(written.qp, &s, IBV_WR_RDMA_WRITE, n, 0, sizeof(n),
-				    (uintptr_t)written.to, written.mr->rkey, IBV_SEND_SIGNALED),
-			 0);
-		status = next_wc(s.scq).status;
-	} while (!status);
-	CHECK_EQ(status, IBV_WC_REM_ACCESS_ERR);
-	return arg;
-}
-
-/* What has arrived in memory, as its sender knows, moves with the memory. */
-static void moving_beside_writes(int fixed)
-{
-	enum { MUCH = 4096 };
-	struct ibv_qp *answers;
-	uint8_t *mem, *to, *place;
-	pthread_t thread;
-	char perms[8];
-
-	side_open(&s, 16 * PAGE, 64, 0);
-	written.qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
-	answers = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
-	connect_pair(&s, written.qp, answers);
-	mem = pages(MUCH);
-	place = pages(2 * MUCH);
-	memset(mem, 1, MUCH * PAGE);
-	CHECK(shares(mem, MUCH * PAGE, &written.mr));
-	written.to = (uint64_t *)(mem + PAGE);
-	CHECK_EQ(mprotect(mem + 8 * PAGE, PAGE, PROT_READ), 0);
-	CHECK_EQ(pthread_create(&thread, NULL, writes, NULL), 0);
-	while (__atomic_load_n(&written.arrived, __ATOMIC_ACQUIRE) < 100)
-		sleep_ms(1);
-	to = mremap(mem, MUCH * PAGE, 2 * MUCH * PAGE, MREMAP_MAYMOVE | (fixed ? MREMAP_FIXED : 0),
-		    place);
-	CHECK(to != MAP_FAILED && to != mem);
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(*(uint64_t *)(to + PAGE), written.arrived);
-	for (size_t i = 7; i < 10; i++) {
-		protection_of(to + i * PAGE, perms);
-		CHECK(!strcmp(perms, i == 8 ? "r--p" : "rw-p"));
-	}
-	CHECK_EQ(ibv_dereg_mr(written.mr), 0);
-	CHECK_EQ(ibv_destroy_qp(written.qp), 0);
-	CHECK_EQ(ibv_destroy_qp(answers), 0);
-	side_close(&s);
-}
-
 /* What cannot leave its place is not moved. In a process of its own, since it stays for good. */
 static void sealed(int arg)
 {
@@ -728,8 +666,6 @@ int main(void)
 	for (int late = 0; late < 2; late++)
 		join(spawn(growing_down, late));
 	join(spawn(sealed, 0));
-	for (int fixed = 0; fixed < 2; fixed++)
-		join(spawn(moving_beside_writes, fixed));
 	up();
 	forking();
 	unmapping();

@@ -28,7 +28,6 @@
 #include "memory.h"
 #include "own.h"
 #include "share.h"
-#include "still.h"
 #include "softhca/shim/doorbells/trap.h"
 
 #ifndef MADV_WIPEONFORK
@@ -216,47 +215,6 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 }
 
 /*
- * What peers send to memory that moves is in the copy, or its sender hears that it was refused. So
- * before the copy the device goes on with the region's addresses, where nothing can be stored any
- * more, and whatever was being stored by address has ended. *shape has the protection that the
- * memory had, on pages that are never touched.
- */
-static int hold(uint64_t at, size_t len, void **shape)
-{
-	int err;
-
-	*shape = sh_mmap(NULL, len, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
-	if (!*shape)
-		return err;
-	err = maps_protect_as((uintptr_t)*shape, len, at, len);
-	if (err) {
-		sh_munmap(*shape, len);
-		*shape = NULL;
-		return err;
-	}
-	shim_control_reach();
-	if (shim_shares(at, len))
-		err = shim_changed(SH_CHANGED_REVOKE, at, len);
-	/* What a thread that is stopped in the device (-EBUSY) still stores goes to the old pages. */
-	if (!err || err == -EIO || err == -EBUSY)
-		err = maps_forbid_stores(at, len);
-	if (!err)
-		err = still_reached(at, at + len);
-	shim_control_put();
-	return err == -EBUSY || err == -ENOTCONN ? -ENOMEM : err;
-}
-
-static void let(uint64_t at, size_t len, void *shape, bool stays)
-{
-	if (!shape)
-		return;
-	if (stays)
-		(void)maps_protect_as(at, len, (uintptr_t)shape, len);
-	sh_munmap(shape, len);
-}
-
-/*
  * Moves by copying, also to a place that the program wants. The old pages end, or are zeroes if the
  * mapping is to stay. If they cannot, they remain, and there is no copy. What is in the place stays
  * if the old pages cannot be copied.
@@ -267,20 +225,19 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 	const size_t less = old_len < len ? old_len : len;
 	bool stays = flags & MREMAP_DONTUNMAP;
 	uint64_t at, from = (uintptr_t)old;
-	void *ret, *copy = NULL, *shape;
-	int err = hold(from, whole(old_len), &shape);
+	void *ret, *copy = NULL;
+	int err = 0;
 
-	if (!err && flags & MREMAP_FIXED) {
+	if (flags & MREMAP_FIXED) {
 		copy = sh_mmap(NULL, less, prot, kind, -1, 0, &err);
 		if (copy)
 			err = maps_copy(copy, from, less);
-	}
-	if (err)
-		goto fail;
-	if (flags & MREMAP_FIXED)
+		if (err)
+			goto fail;
 		ret = mmap(where, len, prot, kind | MAP_FIXED, -1, 0);
-	else
+	} else {
 		ret = REAL(mmap)(NULL, len, prot, kind, -1, 0);
+	}
 	if (ret == MAP_FAILED) {
 		err = -errno;
 		goto fail;
@@ -291,7 +248,7 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 	if (!err)
 		err = maps_copy(ret, copy ? (uintptr_t)copy : from, less);
 	if (!err)
-		err = maps_protect_as(at, whole(len), (uintptr_t)shape, whole(old_len));
+		err = maps_protect_as(at, whole(len), from, whole(old_len));
 	if (!err && (stays ? madvise(old, old_len, MADV_DONTNEED) : munmap(old, old_len)))
 		err = -errno;
 	if (err) {
@@ -301,12 +258,10 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 		goto fail;
 	}
 	marks_give(at, at + whole(len), at, MARKS_ALL);
-	let(from, whole(old_len), shape, stays);
 	if (copy)
 		sh_munmap(copy, less);
 	return ret;
 fail:
-	let(from, whole(old_len), shape, true);
 	if (copy)
 		sh_munmap(copy, less);
 	errno = -err;

@@ -137,11 +137,6 @@ int maps_copy(void *to, uint64_t from, size_t len)
 	return done == len ? 0 : err;
 }
 
-static int protect(uint64_t start, uint64_t end, int prot)
-{
-	return (int)sh_sys(syscall(SYS_mprotect, start, end - start, (long)prot));
-}
-
 int maps_protect_as(uint64_t to, size_t len, uint64_t from, size_t from_len)
 {
 	int prot = PROT_READ | PROT_WRITE, err = 0;
@@ -150,7 +145,7 @@ int maps_protect_as(uint64_t to, size_t len, uint64_t from, size_t from_len)
 	struct maps maps;
 
 	if (maps_open(&maps))
-		return protect(to, end, prot);
+		return 0;
 	while (!err && maps_next(&maps, &m) && m.start < from + from_len) {
 		uint64_t until = to + (m.end - from);
 
@@ -158,28 +153,10 @@ int maps_protect_as(uint64_t to, size_t len, uint64_t from, size_t from_len)
 			continue;
 		if (m.end >= from + from_len || until > end)
 			until = end;
-		if (until > at)
-			err = protect(at, until, mapping_prot(&m));
+		prot = mapping_prot(&m);
+		if (until > at && prot != (PROT_READ | PROT_WRITE))
+			err = (int)sh_sys(syscall(SYS_mprotect, at, until - at, (long)prot));
 		at = until;
-	}
-	maps_close(&maps);
-	return err;
-}
-
-int maps_forbid_stores(uint64_t at, size_t len)
-{
-	struct mapping m;
-	struct maps maps;
-	int err = 0;
-
-	if (maps_open(&maps))
-		return protect(at, at + len, PROT_READ);
-	while (!err && maps_next(&maps, &m) && m.start < at + len) {
-		uint64_t from = m.start > at ? m.start : at,
-			 to = m.end < at + len ? m.end : at + len;
-
-		if (to > from && mapping_prot(&m) & PROT_WRITE)
-			err = protect(from, to, mapping_prot(&m) & ~PROT_WRITE);
 	}
 	maps_close(&maps);
 	return err;

@@ -35,12 +35,10 @@ void maps_close(struct maps *m);
 /* Copies memory of this process, also where it may not be read. 0 or -errno. */
 int maps_copy(void *to, uint64_t from, size_t len);
 /*
- * Gives memory the protection that other memory has, and what is longer that of its last page. 0 or
- * -errno. Without /proc it becomes readable and writable.
+ * Gives memory that is readable and writable the protection that other memory has, and what is longer
+ * that of its last page. 0 or -errno. Without /proc it remains as it is.
  */
 int maps_protect_as(uint64_t to, size_t len, uint64_t from, size_t from_len);
-/* Takes away the right to store there. 0 or -errno. Without /proc what was not readable becomes so. */
-int maps_forbid_stores(uint64_t at, size_t len);
 
 /* Returns the next line of an open file without its newline, cut to the buffer; NULL at the end. */
 char *maps_line(struct maps *m);

@@ -29,8 +29,7 @@
 #include "softhca/shim/stack.h"
 #include "still.h"
 
-#define STACK	    (64 << 10)
-#define PATIENCE_NS UINT64_C(2000000000)
+#define STACK (64 << 10)
 
 /*
  * A pipe, or a userfaultfd of the program's, has pages of this process. This stays set: nothing tells
@@ -223,21 +222,6 @@ int still_piece(uint64_t start, uint64_t end)
 
 	word = word < 0 ? sh_move_begin(moves, start, end) : sh_move_next(moves, word, start, end);
 	return word < 0 ? word : 0;
-}
-
-int still_reached(uint64_t start, uint64_t end)
-{
-	struct sh_moves *moves = &shim_dev.inst->moves;
-	uint64_t until = sh_now() + PATIENCE_NS;
-	int taken;
-
-	do
-		taken = sh_move_begin(moves, start, end);
-	while (taken < 0 && sh_now() < until);
-	if (taken < 0)
-		return -EBUSY;
-	sh_move_end(moves, taken);
-	return 0;
 }
 
 static int run_still(void *arg)

@@ -29,11 +29,6 @@ int still_run(int (*fn)(void *), void *arg);
  * copies from or to this one for long, and the piece is to stay as it is.
  */
 int still_piece(uint64_t start, uint64_t end);
-/*
- * Waits until every process that was reaching into the range has finished. -EBUSY: one takes long.
- * The caller holds the control connection.
- */
-int still_reached(uint64_t start, uint64_t end);
 
 /*
  * The same, but without regard to other threads and processes: signals are blocked, and the stack
