@@ -428,7 +428,7 @@ static int renew(void *addr, size_t len)
 	struct mapping m;
 	struct maps maps;
 
-	if (!err || err == -EIO || err == -EBUSY)
+	if (!err || err == -EBUSY)
 		err = maps_open(&maps);
 	if (err)
 		return err;

@@ -28,6 +28,7 @@
 #include "memory.h"
 #include "own.h"
 #include "ranges.h"
+#include "revoke.h"
 #include "share.h"
 #include "still.h"
 
@@ -176,6 +177,9 @@ int shim_changed(uint32_t what, uint64_t addr, uint64_t len)
 	/* A daemon that lives and does not hear of it would have the device use the old pages. */
 	if (err == -EIO && !shim_control_gone())
 		err = -ENOTCONN;
+	/* The device lives in the programs, and goes on without a daemon. */
+	if (err == -EIO && what == SH_CHANGED_REVOKE)
+		return revoke_here(&regions, addr, len);
 	return err ? err : -status.error;
 }
 
@@ -434,9 +438,6 @@ int shim_privatize(uint64_t addr, uint64_t len)
 	int err = still_alone() ? shim_changed(SH_CHANGED_REVOKE, addr, len) : -EBUSY;
 	size_t i;
 
-	/* Without a daemon there is no device that could write there. */
-	if (err == -EIO)
-		err = 0;
 	while (!err && (i = ranges_find(&regions, addr)) < regions.count &&
 	       regions.at[i].uaddr < addr + len)
 		err = make_private(regions.at[i]);
