@@ -245,10 +245,18 @@ static uint64_t piece_end(uint64_t at, uint64_t end)
 static int share_piece(const struct sh_action *piece)
 {
 	int err = still_piece(piece->uaddr, piece->uaddr + piece->len);
+	struct shim_copy c;
 
+	if (err)
+		return err;
+	shim_copy_open(&c, piece->len);
+	still_hush();
+	err = shim_copy_pages(&c, piece->shm_off, piece->uaddr, piece->len);
 	if (!err)
-		err = shim_copy_pages(piece->shm_off, piece->uaddr, piece->len);
-	return err ? err : shim_map_action(piece);
+		err = shim_map_action(piece);
+	still_unhush();
+	shim_copy_close(&c);
+	return err;
 }
 
 static struct range leaving;
@@ -341,11 +349,16 @@ static void put_back(const struct mapping *m)
  */
 static int privatize(const struct mapping *m)
 {
-	if (marks_fresh(m->start, m->end, PROT_READ | PROT_WRITE) ||
-	    sh_poke(m->start, sh_at(&shim_dev, m->off), m->end - m->start)) {
+	int err;
+
+	still_hush();
+	err = marks_fresh(m->start, m->end, PROT_READ | PROT_WRITE) ||
+	      sh_poke(m->start, sh_at(&shim_dev, m->off), m->end - m->start);
+	if (err)
 		put_back(m);
+	still_unhush();
+	if (err)
 		return -ENOMEM;
-	}
 	marks_give(m->start, m->end, m->start, MARKS_ALL);
 	protect(m);
 	return 0;
