@@ -33,7 +33,7 @@ static uint8_t *mem;
 static struct ibv_mr *mr;
 
 /* By the system call: the shim keeps its own from close(). */
-static void close_sockets(void)
+static void close_what(const char *leads_to)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	const struct dirent *d;
@@ -42,13 +42,19 @@ static void close_sockets(void)
 
 	CHECK(dir);
 	while ((d = readdir(dir)))
-		if (readlinkat(dirfd(dir), d->d_name, link, sizeof(link)) > 7 &&
-		    !memcmp(link, "socket:", 7)) {
+		if (readlinkat(dirfd(dir), d->d_name, link, sizeof(link)) >=
+			    (ssize_t)strlen(leads_to) &&
+		    !memcmp(link, leads_to, strlen(leads_to))) {
 			CHECK_EQ(syscall(SYS_close, atoi(d->d_name)), 0);
 			n++;
 		}
 	CHECK(n);
 	closedir(dir);
+}
+
+static void close_sockets(void)
+{
+	close_what("socket:");
 }
 
 static void *nothing(void *arg)
@@ -166,8 +172,11 @@ static void kill_daemon(void)
 	close(ended.fd);
 }
 
-/* In an instance that has no other program. */
-static void killed(enum how how)
+/*
+ * In an instance that has no other program. finds: softhca has its descriptor of device memory, by which
+ * it finds the keys.
+ */
+static void killed(enum how how, bool finds)
 {
 	uint64_t seed;
 
@@ -178,17 +187,20 @@ static void killed(enum how how)
 	CHECK(shares(mem, SIZE, &mr));
 	through(mr, mem, SIZE, 2);
 	kill_daemon();
+	if (!finds)
+		close_what("/memfd:softhca");
 	through(mr, mem, SIZE, 4);
-	seed = change(how, 5, true);
+	seed = change(how, 5, finds);
 	if (seed)
 		CHECK_EQ(differs(mem, SIZE, seed), -1);
 	through(mr, mem, SIZE, 6);
-	in_child(7);
+	if (finds)
+		in_child(7);
 	through(mr, mem, SIZE, 8);
 }
 
 /* This program once more, in an instance of its own. */
-static void with_own_daemon(int how)
+static void with_own_daemon(int arg)
 {
 	const char *softhca = getenv("SOFTHCA");
 	char self[4096] = "", command[3 * 4096];
@@ -197,7 +209,7 @@ static void with_own_daemon(int how)
 	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	snprintf(command, sizeof(command),
 		 "'%s' start daemon%d && '%s' run --instance daemon%d -- '%s' %d", softhca,
-		 (int)getpid(), softhca, (int)getpid(), self, how);
+		 (int)getpid(), softhca, (int)getpid(), self, arg);
 	CHECK_EQ(system(command), 0);
 }
 
@@ -333,7 +345,9 @@ int main(int argc, char **argv)
 
 	test_begin();
 	if (argc > 1) {
-		killed((enum how)atoi(argv[1]));
+		int arg = atoi(argv[1]);
+
+		killed((enum how)(arg / 2), arg % 2 == 0);
 		return 0;
 	}
 	for (int i = 0; i < 8; i++) {
@@ -341,8 +355,11 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		join(spawn(closed, i));
 	}
-	for (int i = 0; i < 4; i++) {
-		printf("# %s, the daemon is killed\n", name[i]);
+	for (int i = 0; i < 8; i++) {
+		if (i == 2 * FORK + 1)
+			continue;
+		printf("# %s, the daemon is killed%s\n", name[i / 2],
+		       i % 2 ? ", and device memory closed" : "");
 		fflush(stdout);
 		join(spawn(with_own_daemon, i));
 	}
