@@ -4,6 +4,7 @@
  * process's cache of their descriptors. Each descriptor is checked before it is used, because
  * programs close descriptors that they did not open. The FIFOs are opened for reading as well, so
  * that a write never raises SIGPIPE. A thread that holds the cache's lock makes system calls only.
+ * The daemon, which has an end of every FIFO anyway, lends it: a further descriptor might not be left.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -24,8 +25,13 @@ struct pipe_fd {
 };
 
 static struct pipe_fd cache[CACHED];
+/* In the daemon: its own end of each queue's FIFO. NULL elsewhere. */
+static struct lent {
+	uint32_t generation; /* 0: there is none */
+	int fd;
+} * lent;
 /*
- * The cache's lock: which thread holds it, by the address of its variable below, and in bit 0
+ * The lock of both: which thread holds it, by the address of its variable below, and in bit 0
  * whether another one sleeps. A thread can be thrown at any instruction (life.h), and the word says
  * whether it holds the lock then. It may have slept on after the wake-up, or been thrown before it
  * woke another one, so sleepers look now and then.
@@ -115,7 +121,18 @@ void sh_event_reset(void)
 void sh_event_forked(void)
 {
 	owner = 0;
+	lent = NULL;
 	drop_all();
+}
+
+void sh_event_lend(uint32_t evq, uint32_t generation, int fd)
+{
+	hold();
+	if (!lent)
+		lent = sh_pages(SH_MAX_EVQ * sizeof(*lent));
+	if (lent && evq < SH_MAX_EVQ)
+		lent[evq] = (struct lent){generation, fd};
+	let_go();
 }
 
 /* The queue has ended. Its FIFO would live on as long as a process holds it open. */
@@ -126,6 +143,8 @@ void sh_event_forget(uint32_t evq)
 	hold();
 	if (p->evq == evq)
 		drop(p);
+	if (lent && evq < SH_MAX_EVQ)
+		lent[evq].generation = 0;
 	let_go();
 }
 
@@ -195,6 +214,8 @@ static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 	struct sh_door *door;
 	int fd;
 
+	if (lent && evq < SH_MAX_EVQ && lent[evq].generation == generation)
+		return lent[evq].fd;
 	if (is_open(p, evq, generation))
 		return p->fd;
 	/*

@@ -80,6 +80,11 @@ void sh_process_stop(void);
  */
 void sh_process_forget_calls(void);
 
+/*
+ * This process writes to the queue by that descriptor until sh_event_forget(). It is open for
+ * reading, too, so a write raises no SIGPIPE. The daemon calls it.
+ */
+void sh_event_lend(uint32_t evq, uint32_t generation, int fd);
 /* An event queue was freed: this process drops what it has of it. */
 void sh_event_forget(uint32_t evq);
 /*

@@ -58,5 +58,28 @@ lossy() {
 }
 ok "RC carries everything over a bad fabric" lossy
 ok "the instance ends" "$SOFTHCA" stop fabric
+
+# ---- a daemon that has a descriptor for one request, and none for an event ----
+
+"$SOFTHCA" start few >/dev/null || exit 1
+daemon=$(cat "$SOFTHCA_DIR/softhca/few/pid")
+ours "$SOFTHCA" run --instance few -- ${stdbuf:+stdbuf -oL} "$TOOLS/ibv_asyncwatch" >"$tmp/few" 2>&1 &
+watch=$!
+until_true grep -qs mlx4_0 "$tmp/few"
+free=0
+while [ -L "/proc/$daemon/fd/$free" ]; do
+	free=$((free + 1))
+done
+may_open() { prlimit --pid "$daemon" --nofile=$((free + $1)):; }
+delivers() {
+	may_open 1 && "$SOFTHCA" port few mlx4_0:1 down && until_true grep -q PORT_ERR "$tmp/few" &&
+		"$SOFTHCA" port few mlx4_0:1 up && until_true grep -q PORT_ACTIVE "$tmp/few" &&
+		may_open 4 && "$SOFTHCA" show few >/dev/null
+}
+ok "a daemon without a free descriptor delivers events, and answers" delivers
+pkill -P $watch
+ended() { ! "$SOFTHCA" show --json few | grep -q asyncwatch; }
+ok "it notices that a program ends" until_true ended
+ok "it ends" "$SOFTHCA" stop few
 ok "nothing is left behind" until_true no_instance
 finish

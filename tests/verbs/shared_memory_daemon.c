@@ -3,11 +3,13 @@
  * Description: a program that closes descriptors which it did not open, softhca's connection among
  * them, loses nothing of its registered memory. What the device writes after a fork or beside a new
  * thread is what the program reads, and calls on mappings mean what they say: also while memory is being registered, and where no other
- * connection can be made, because no descriptor is left or the root directory is another.
+ * connection can be made, because no descriptor is left or the root directory is another. So it is
+ * when the daemon has been killed, which stops no device.
  * Quick: half
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,7 +34,7 @@ static struct ibv_mr *mr;
 static FILE *file; /* in registered memory as well; NULL: there is none */
 
 /* By the system call: the shim keeps its own from close(). */
-static void close_sockets(void)
+static void close_what(const char *leads_to)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	const struct dirent *d;
@@ -41,13 +43,19 @@ static void close_sockets(void)
 
 	CHECK(dir);
 	while ((d = readdir(dir)))
-		if (readlinkat(dirfd(dir), d->d_name, link, sizeof(link)) > 7 &&
-		    !memcmp(link, "socket:", 7)) {
+		if (readlinkat(dirfd(dir), d->d_name, link, sizeof(link)) >=
+			    (ssize_t)strlen(leads_to) &&
+		    !memcmp(link, leads_to, strlen(leads_to))) {
 			CHECK_EQ(syscall(SYS_close, atoi(d->d_name)), 0);
 			n++;
 		}
 	CHECK(n);
 	closedir(dir);
+}
+
+static void close_sockets(void)
+{
+	close_what("socket:");
 }
 
 static void *nothing(void *arg)
@@ -156,6 +164,71 @@ static void closed(int arg)
 		CHECK_EQ(fclose(file), 0);
 	}
 	down();
+}
+
+/* ---- without a daemon ---- */
+
+static void kill_daemon(void)
+{
+	const char *instance = getenv("SOFTHCA_INSTANCE");
+	struct pollfd ended = {.events = POLLIN};
+	char path[4096], text[32] = "";
+	int fd, daemon;
+
+	CHECK(instance);
+	snprintf(path, sizeof(path), "%s/pid", instance);
+	fd = open(path, O_RDONLY);
+	CHECK(fd >= 0);
+	CHECK(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	daemon = atoi(text);
+	CHECK(daemon > 1);
+	ended.fd = (int)syscall(SYS_pidfd_open, daemon, 0);
+	CHECK(ended.fd >= 0);
+	CHECK_EQ(kill(daemon, SIGKILL), 0);
+	CHECK_EQ(poll(&ended, 1, -1), 1);
+	close(ended.fd);
+}
+
+/*
+ * In an instance that has no other program. finds: softhca has its descriptor of device memory, by which
+ * it finds the keys.
+ */
+static void killed(enum how how, bool finds)
+{
+	uint64_t seed;
+
+	up();
+	mem = how == FORK || how == THREAD ? aligned_alloc(PAGE, SIZE) : pages(8);
+	CHECK(mem);
+	fill(mem, SIZE, 1);
+	CHECK(shares(mem, SIZE, &mr));
+	through(mr, mem, SIZE, 2);
+	kill_daemon();
+	if (!finds)
+		close_what("/memfd:softhca");
+	through(mr, mem, SIZE, 4);
+	seed = change(how, 5, finds);
+	if (seed)
+		CHECK_EQ(differs(mem, SIZE, seed), -1);
+	through(mr, mem, SIZE, 6);
+	if (finds)
+		in_child(7);
+	through(mr, mem, SIZE, 8);
+}
+
+/* This program once more, in an instance of its own. */
+static void with_own_daemon(int arg)
+{
+	const char *softhca = getenv("SOFTHCA");
+	char self[4096] = "", command[3 * 4096];
+
+	CHECK(softhca);
+	CHECK(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	snprintf(command, sizeof(command),
+		 "'%s' start daemon%d && '%s' run --instance daemon%d -- '%s' %d", softhca,
+		 (int)getpid(), softhca, (int)getpid(), self, arg);
+	CHECK_EQ(system(command), 0);
 }
 
 /*
@@ -284,15 +357,29 @@ static void lost_meanwhile(int arg)
 	CHECK_EQ(differs(mem, SIZE, 5), -1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const char *const name[] = {"fork", "thread", "mremap", "MADV_DONTNEED"};
 
 	test_begin();
+	if (argc > 1) {
+		int arg = atoi(argv[1]);
+
+		killed((enum how)(arg / 2), arg % 2 == 0);
+		return 0;
+	}
 	for (int i = 0; i < 8; i++) {
 		printf("# %s%s\n", name[i / 2], i % 2 ? ", no descriptor left" : "");
 		fflush(stdout);
 		join(spawn(closed, i));
+	}
+	for (int i = 0; i < 8; i++) {
+		if (i == 2 * FORK + 1)
+			continue;
+		printf("# %s, the daemon is killed%s\n", name[i / 2],
+		       i % 2 ? ", and device memory closed" : "");
+		fflush(stdout);
+		join(spawn(with_own_daemon, i));
 	}
 	printf("# meanwhile\n");
 	fflush(stdout);

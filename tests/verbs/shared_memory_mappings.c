@@ -389,6 +389,74 @@ static void remapping(void)
 	munmap(area + 16 * PAGE, 8 * PAGE);
 }
 
+/* ---- a move while the device writes there ---- */
+
+#define MUCH (32UL << 20) /* takes a while to copy */
+
+static struct writing {
+	struct ibv_qp *qp, *other;
+	struct ibv_mr *mr;
+	uint64_t *to;
+	volatile uint64_t last; /* that was completed well */
+	volatile bool end;
+} writing;
+
+/* Numbers, one after the other, until one is refused. */
+static void *writes(void *arg)
+{
+	struct writing *w = arg;
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+
+	for (uint64_t n = 1; !wc.status && !w->end; n++) {
+		*(uint64_t *)s.buf = n;
+		CHECK_EQ(post_rdma1(w->qp, &s, IBV_WR_RDMA_WRITE, n, 0, sizeof(n), (uintptr_t)w->to,
+				    w->mr->rkey, IBV_SEND_SIGNALED),
+			 0);
+		wc = next_wc(s.scq);
+		if (!wc.status)
+			w->last = n;
+	}
+	if (wc.status) {
+		CHECK_EQ(wc.status, IBV_WC_REM_ACCESS_ERR);
+		expect_event(s.context, IBV_EVENT_QP_ACCESS_ERR);
+	}
+	return NULL;
+}
+
+/* What was written and completed has moved too, or was written where the mapping was left behind. */
+static void moving_beside_writes(int flags)
+{
+	uint8_t *mem = pages(MUCH / PAGE),
+		*to = flags & MREMAP_FIXED ? pages(MUCH / PAGE + 1) : NULL;
+	pthread_t thread;
+	uint64_t got;
+
+	memset(mem, 0, MUCH);
+	writing = (struct writing){.to = (uint64_t *)mem};
+	CHECK(shares(mem, MUCH, &writing.mr));
+	writing.qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	writing.other = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	connect_pair(&s, writing.qp, writing.other);
+	CHECK_EQ(pthread_create(&thread, NULL, writes, &writing), 0);
+	while (!writing.last)
+		sleep_ms(1);
+	to = mremap(mem, MUCH, flags & MREMAP_DONTUNMAP ? MUCH : MUCH + PAGE,
+		    MREMAP_MAYMOVE | flags, to);
+	CHECK(to != MAP_FAILED && to != mem);
+	writing.end = flags & MREMAP_DONTUNMAP;
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	got = *(uint64_t *)to;
+	if (flags & MREMAP_DONTUNMAP && *(uint64_t *)mem)
+		got = *(uint64_t *)mem;
+	CHECK_EQ(got, writing.last);
+	CHECK_EQ(ibv_dereg_mr(writing.mr), 0);
+	CHECK_EQ(ibv_destroy_qp(writing.qp), 0);
+	CHECK_EQ(ibv_destroy_qp(writing.other), 0);
+	munmap(to, flags & MREMAP_DONTUNMAP ? MUCH : MUCH + PAGE);
+	if (flags & MREMAP_DONTUNMAP)
+		munmap(mem, MUCH);
+}
+
 /* What cannot leave its place is not moved. In a process of its own, since it stays for good. */
 static void sealed(int arg)
 {
@@ -678,6 +746,9 @@ int main(void)
 	doubling(true);
 	protected_moves();
 	remapping();
+	moving_beside_writes(0);
+	moving_beside_writes(MREMAP_FIXED);
+	moving_beside_writes(MREMAP_DONTUNMAP);
 	advising();
 	unseen();
 	interrupted();

@@ -3,7 +3,7 @@
  * Description: after a signal handler leaves a post with siglongjmp(), the device goes on working
  * for its thread. Nothing is lost or done twice, no lock stays held, and commands that wait for
  * posts to end succeed. So it does after jumps out of calls that change mappings. The program reads
- * back its handlers as it has set them.
+ * back its handlers as it has set them, and they get what belongs to their signals, also where no more signals can be queued.
  *
  * The storm of signals runs in kick only. In trap a store to a doorbell raises a signal, and
  * softhca's handler for it runs with all other signals blocked. So the program's handlers find
@@ -21,6 +21,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -330,6 +331,53 @@ static void mappings(void)
 	CHECK_EQ(munmap(kept, 4096), 0);
 }
 
+/* ---- where the queue of signals is full ---- */
+
+#define VALUE 4711
+
+static volatile sig_atomic_t strangers;
+
+static void jump_with_value(int sig, siginfo_t *info, void *context)
+{
+	if (info->si_signo != sig || info->si_code != SI_TIMER || info->si_value.sival_int != VALUE)
+		strangers++;
+	jump(sig, info, context);
+}
+
+/* The handler gets what belongs to its signal all the same, and its jump leaves a working device. */
+static void full_queue(int sig)
+{
+	struct sigevent event = {
+		.sigev_notify = SIGEV_SIGNAL, .sigev_signo = sig, .sigev_value.sival_int = VALUE};
+	struct itimerspec often = {{0, 70000}, {0, 70000}};
+	struct sigaction act = {.sa_sigaction = jump_with_value,
+				.sa_flags = SA_SIGINFO | SA_RESTART},
+			 old;
+	struct ibv_port_attr attr;
+	struct rlimit was, none;
+	timer_t timer;
+
+	jumps = calls = strangers = 0;
+	CHECK_EQ(sigaction(sig, &act, &old), 0);
+	CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	CHECK_EQ(getrlimit(RLIMIT_SIGPENDING, &was), 0);
+	none = (struct rlimit){0, was.rlim_max};
+	CHECK_EQ(setrlimit(RLIMIT_SIGPENDING, &none), 0);
+	CHECK_EQ(timer_settime(timer, 0, &often, NULL), 0);
+	while (jumps < JUMPS / 10 && calls < CALLS) {
+		if (sigsetjmp(back, 1))
+			continue;
+		armed = 1;
+		(void)ibv_query_port(s.context, 1, &attr);
+		armed = 0;
+	}
+	CHECK_EQ(timer_delete(timer), 0);
+	CHECK_EQ(setrlimit(RLIMIT_SIGPENDING, &was), 0);
+	CHECK(jumps > 0);
+	CHECK_EQ(strangers, 0);
+	CHECK_EQ(sigaction(sig, &old, NULL), 0);
+}
+
 static void *waits(void *arg)
 {
 	pthread_barrier_wait(arg);
@@ -391,6 +439,8 @@ int main(void)
 	own_stack();
 	mappings();
 	known();
+	full_queue(SIGUSR1);
+	full_queue(SIGRTMIN);
 	/* The daemon waits until no thread uses the key. */
 	mr = ibv_reg_mr(s.pd, s.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);

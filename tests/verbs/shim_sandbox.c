@@ -3,18 +3,20 @@
  * Description: a program that confines itself, and ends for each system call that it has no use for,
  * registers memory as before: softhca makes no such call for it, alone, beside a thread and around
  * fork(). A program that has given up its system calls posts and polls, and a verb that is a command
- * fails.
+ * fails. One that answers system calls itself, in a handler for SIGSYS, lives on.
  * Quick: half
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 #include "shared_memory_test.h"
 
@@ -222,6 +224,83 @@ static void without_calls(void)
 	}
 }
 
+/* ---- a filter that has the program answer ---- */
+
+enum { FORKS, CREATES, REGISTERS, DEREGISTERS, WAYS };
+
+static void answers(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+
+	(void)sig, (void)info;
+#if defined(__x86_64__)
+	uc->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
+#elif defined(__aarch64__)
+	uc->uc_mcontext.regs[0] = (uint64_t)-ENOSYS;
+#endif
+}
+
+static void trap(uint32_t call)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+	struct sigaction act = {.sa_sigaction = answers, .sa_flags = SA_SIGINFO};
+
+	CHECK_EQ(sigaction(SIGSYS, &act, NULL), 0);
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0), 0);
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* The process lives, and its memory is as it was, whatever else the answer means. */
+static void trapped(int which)
+{
+	static const uint32_t calls[] = {SYS_openat,	 SYS_readlinkat, SYS_fcntl,
+					 SYS_getdents64, SYS_newfstatat, SYS_prlimit64};
+	const size_t len = 64 * PAGE;
+	struct ibv_mr *mr;
+	uint8_t *mem;
+	pthread_t t;
+	pid_t pid;
+
+	up();
+	mem = aligned_alloc(PAGE, len);
+	CHECK(mem);
+	fill(mem, len, 9);
+	mr = which % WAYS == REGISTERS ? NULL : reg(mem, len);
+	trap(calls[which / WAYS]);
+	switch (which % WAYS) {
+	case FORKS:
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		if (pid > 0)
+			CHECK_EQ(waitpid(pid, NULL, 0), pid);
+		break;
+	case CREATES:
+		if (!pthread_create(&t, NULL, nothing, NULL))
+			CHECK_EQ(pthread_join(t, NULL), 0);
+		break;
+	case REGISTERS:
+		(void)ibv_reg_mr(s.pd, mem, len, ACCESS);
+		break;
+	case DEREGISTERS:
+		(void)ibv_dereg_mr(mr);
+		break;
+	}
+	CHECK_EQ(differs(mem, len, 9), -1);
+	_exit(0);
+}
+
 /* The parent is not confined, and asks whether the memory was shared all the same. */
 int main(void)
 {
@@ -236,5 +315,7 @@ int main(void)
 	/* A sanitizer makes system calls of its own. */
 	if (!SANITIZED)
 		without_calls();
+	for (int which = 0; which < 6 * WAYS && !SANITIZED; which++)
+		join(spawn(trapped, which));
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -75,7 +76,9 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 			  e->generation);
 	if (err < 0)
 		goto err_close;
-	(void)fifo_lock(&e->fifo, fd);
+	/* Without the lock, fifo_unused() opens that end anew, in between for writing only. */
+	if (fifo_lock(&e->fifo, fd))
+		sh_event_lend(e->index, e->generation, e->fifo.fd);
 	sh_evq(&k->dev, e->index)->tells = sh_event_tells(e->fifo.fd);
 	k->uverbs->evq[e->index] = e;
 	DL_APPEND(ctx->evqs, e);
@@ -400,17 +403,26 @@ static void wait_for_room(struct kernel *k, struct kevq *e, bool wait)
 		e->polled = wait;
 }
 
+static bool is_full(const struct kevq *e)
+{
+	struct pollfd p = {.fd = e->fifo.fd, .events = POLLOUT};
+
+	return poll(&p, 1, 0) == 0;
+}
+
 void evq_room(struct kernel *k, struct kevq *e)
 {
 	int left = sh_evq_flush(&k->dev, e->index);
+	bool full = left > 0 && is_full(e);
 
 	/*
 	 * Often it is the client that has just spilled a record: it tells the daemon before it
-	 * releases the lock.
+	 * releases the lock. If there is room, and the daemon could not write for another reason, that
+	 * may last: room that is there already would wake the daemon at once, and for ever.
 	 */
-	if (left == -EINPROGRESS)
+	if (left == -EINPROGRESS || (left > 0 && !full))
 		k->uverbs->spill_again = true;
-	wait_for_room(k, e, left > 0);
+	wait_for_room(k, e, full);
 }
 
 void evq_spill(struct kernel *k)

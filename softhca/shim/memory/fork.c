@@ -200,21 +200,43 @@ static void each_in_table(const struct ranges *t, each_fn *fn)
 	}
 }
 
+/*
+ * All signals but SIGSYS: where a filter of system calls has the program answer (SECCOMP_RET_TRAP), the
+ * kernel ends a thread that blocks it.
+ */
+#define SYS	    (UINT64_C(1) << (SIGSYS - 1))
+#define ALL_BUT_SYS ~SYS
+
+/*
+ * SIGSYS as well, while copies for the child are made, which would miss what a handler stored, and
+ * until they are in place.
+ */
+static void hush(int how)
+{
+	uint64_t sys = SYS & ~forking.mask;
+
+	syscall(SYS_rt_sigprocmask, how, &sys, NULL, sizeof(sys));
+}
+
 /* Calls fn for each mapping of device memory but the process's own mapping of all of it. */
 static void each(each_fn *fn)
 {
 	struct mapping m;
 	struct maps maps;
+	int err = maps_open(&maps);
 
-	if (maps_open(&maps)) {
+	hush(SIG_BLOCK);
+	if (err) {
 		each_in_table(shim_share_queues(), fn);
 		each_in_table(shim_share_regions(), fn);
-		return;
+	} else {
+		while (maps_next(&maps, &m))
+			if (is_exchanged(&m))
+				fn(m.start, m.end, m.off, mapping_prot(&m));
 	}
-	while (maps_next(&maps, &m))
-		if (is_exchanged(&m))
-			fn(m.start, m.end, m.off, mapping_prot(&m));
-	maps_close(&maps);
+	hush(SIG_UNBLOCK);
+	if (!err)
+		maps_close(&maps);
 }
 
 EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
@@ -233,7 +255,7 @@ EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 
 static void prepare(void)
 {
-	uint64_t here = (uintptr_t)__builtin_frame_address(0), all = ~UINT64_C(0);
+	uint64_t here = (uintptr_t)__builtin_frame_address(0), most = ALL_BUT_SYS;
 
 	forking.lists = forking.held = forking.blocked = false;
 	/* This includes the stack, in case the C library forks without a call of fork() below. */
@@ -244,7 +266,7 @@ static void prepare(void)
 	 * forks would wait for the locks of this fork for ever. First of all: a signal that is put
 	 * off while the thread takes the connection would change the mask that is restored.
 	 */
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &forking.mask, sizeof(all));
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &most, &forking.mask, sizeof(most));
 	forking.blocked = true;
 	if (!shim_dev.inst)
 		return;
@@ -263,6 +285,7 @@ void shim_fork_prepare(void)
 	prepare();
 	/* Last: what comes before it may map more of device memory. */
 	sh_memory_hold();
+	hush(SIG_BLOCK);
 }
 
 void shim_fork_unblock(void)
@@ -277,6 +300,7 @@ void shim_fork_unblock(void)
 
 void shim_fork_parent(void)
 {
+	hush(SIG_UNBLOCK);
 	sh_memory_let_go();
 	if (!forking.lists) {
 		shim_fork_unblock();
@@ -337,6 +361,7 @@ void shim_fork_child(void)
 				sh_munmap(copy, k->len);
 		}
 	}
+	hush(SIG_UNBLOCK);
 	if (forking.lists && unlisted)
 		each(drop);
 	unlisted = false;

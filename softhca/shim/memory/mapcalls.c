@@ -16,6 +16,8 @@
 
 #include "softhca/host/aside.h"
 #include "softhca/host/far.h"
+#include "softhca/host/moves.h"
+#include "softhca/host/process.h"
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "softhca/shim/attach.h"
@@ -214,12 +216,30 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 	return mmap(addr, len, prot, flags, fd, off);
 }
 
+static int renew(void *addr, size_t len);
+static bool refuses(void *addr, size_t len);
+
+/* The pages that were copied. They are revoked; the control connection is held. */
+static int leave(void *old, size_t old_len, bool stays)
+{
+	int err;
+
+	if (stays) {
+		err = refuses(old, old_len) ? -EINVAL : renew(old, old_len);
+		return !err && REAL(madvise)(old, old_len, MADV_DONTNEED) ? -errno : err;
+	}
+	if (munmap(old, old_len))
+		return -errno;
+	gone(old, old_len);
+	return 0;
+}
+
 /*
  * Moves by copying, also to a place that the program wants. The old pages end, or are zeroes if the
  * mapping is to stay. If they cannot, they remain, and there is no copy. What is in the place stays
  * if the old pages cannot be copied.
  */
-static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
+static void *copy_over(void *old, size_t old_len, size_t len, int flags, void *where)
 {
 	const int prot = PROT_READ | PROT_WRITE, kind = MAP_PRIVATE | MAP_ANONYMOUS;
 	const size_t less = old_len < len ? old_len : len;
@@ -235,6 +255,8 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 		if (err)
 			goto fail;
 		ret = mmap(where, len, prot, kind | MAP_FIXED, -1, 0);
+		if (ret != MAP_FAILED)
+			gone(where, len);
 	} else {
 		ret = REAL(mmap)(NULL, len, prot, kind, -1, 0);
 	}
@@ -249,8 +271,8 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 		err = maps_copy(ret, copy ? (uintptr_t)copy : from, less);
 	if (!err)
 		err = maps_protect_as(at, whole(len), from, whole(old_len));
-	if (!err && (stays ? madvise(old, old_len, MADV_DONTNEED) : munmap(old, old_len)))
-		err = -errno;
+	if (!err)
+		err = leave(old, old_len, stays);
 	if (err) {
 		own_unmapped(at, whole(len));
 		(void)marks_unmapped(at, len);
@@ -266,6 +288,46 @@ fail:
 		sh_munmap(copy, less);
 	errno = -err;
 	return MAP_FAILED;
+}
+
+#define PATIENCE_NS UINT64_C(2000000000) /* for those that copy there, before a move */
+
+/*
+ * No device and no other process reaches that memory until sh_move_end(), by a key or by its
+ * addresses: else what it writes while the memory is being copied would be lost, though it was told
+ * that all is well. After the move it finds nothing there. Returns a word, or -errno.
+ */
+static int hold_off(uint64_t at, size_t len)
+{
+	int word = shim_changed(SH_CHANGED_REVOKE, at, len);
+	uint64_t until = sh_now() + PATIENCE_NS;
+
+	if (word)
+		return word;
+	do
+		word = sh_move_begin(&shim_dev.inst->moves, at, at + len);
+	while (word == -EBUSY && sh_now() < until);
+	return word;
+}
+
+static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
+{
+	void *ret = MAP_FAILED;
+	int word, err = ENOMEM;
+
+	/* Other threads' calls on mappings, and this one's handlers, wait as well. */
+	shim_control_reach();
+	if (flags & MREMAP_FIXED && shim_shares((uintptr_t)where, whole(len)))
+		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
+	word = hold_off((uintptr_t)old, whole(old_len));
+	if (word >= 0) {
+		ret = copy_over(old, old_len, len, flags, where);
+		err = errno;
+		sh_move_end(&shim_dev.inst->moves, word);
+	}
+	shim_control_put();
+	errno = err;
+	return ret;
 }
 
 /* Maps private pages behind the old ones, which stay where they are. */
@@ -428,7 +490,7 @@ static int renew(void *addr, size_t len)
 	struct mapping m;
 	struct maps maps;
 
-	if (!err || err == -EIO || err == -EBUSY)
+	if (!err || err == -EBUSY)
 		err = maps_open(&maps);
 	if (err)
 		return err;

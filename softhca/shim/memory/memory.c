@@ -115,25 +115,34 @@ static int copy_runs(int memfd, uint64_t shm_off, uint64_t from, const uint64_t 
 	return err;
 }
 
-int shim_copy_pages(uint64_t shm_off, uint64_t from, uint64_t len)
+void shim_copy_open(struct shim_copy *c, uint64_t len)
 {
-	int fd = len >= PAGE_MAP_MIN ? pagemap_open() : -1, memfd = fd < 0 ? -1 : writable_fd();
+	c->pagemap = len >= PAGE_MAP_MIN ? pagemap_open() : -1;
+	c->memory = c->pagemap < 0 ? -1 : writable_fd();
+}
+
+void shim_copy_close(const struct shim_copy *c)
+{
+	if (c->pagemap >= 0)
+		sh_close(c->pagemap);
+}
+
+int shim_copy_pages(const struct shim_copy *c, uint64_t shm_off, uint64_t from, uint64_t len)
+{
 	uint64_t entry[PAGEMAP_MOST];
 	int err = 0;
 
-	while (fd >= 0 && len && !err) {
-		size_t n = pagemap_read(fd, from, len, entry);
+	while (c->pagemap >= 0 && len && !err) {
+		size_t n = pagemap_read(c->pagemap, from, len, entry);
 
 		if (!n)
 			break;
-		err = copy_runs(memfd, shm_off, from, entry, n);
+		err = copy_runs(c->memory, shm_off, from, entry, n);
 		shm_off += n * SHIM_PAGE;
 		from += n * SHIM_PAGE;
 		len -= n * SHIM_PAGE;
 	}
-	if (fd >= 0)
-		sh_close(fd);
-	return err ? err : copy_run(memfd, shm_off, from, len);
+	return err ? err : copy_run(c->memory, shm_off, from, len);
 }
 
 /* ---- queue pages ---- */

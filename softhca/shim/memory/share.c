@@ -28,6 +28,7 @@
 #include "memory.h"
 #include "own.h"
 #include "ranges.h"
+#include "revoke.h"
 #include "share.h"
 #include "still.h"
 
@@ -176,6 +177,9 @@ int shim_changed(uint32_t what, uint64_t addr, uint64_t len)
 	/* A daemon that lives and does not hear of it would have the device use the old pages. */
 	if (err == -EIO && !shim_control_gone())
 		err = -ENOTCONN;
+	/* The device lives in the programs, and goes on without a daemon. */
+	if (err == -EIO && what == SH_CHANGED_REVOKE)
+		return revoke_here(&regions, addr, len);
 	return err ? err : -status.error;
 }
 
@@ -241,10 +245,18 @@ static uint64_t piece_end(uint64_t at, uint64_t end)
 static int share_piece(const struct sh_action *piece)
 {
 	int err = still_piece(piece->uaddr, piece->uaddr + piece->len);
+	struct shim_copy c;
 
+	if (err)
+		return err;
+	shim_copy_open(&c, piece->len);
+	still_hush();
+	err = shim_copy_pages(&c, piece->shm_off, piece->uaddr, piece->len);
 	if (!err)
-		err = shim_copy_pages(piece->shm_off, piece->uaddr, piece->len);
-	return err ? err : shim_map_action(piece);
+		err = shim_map_action(piece);
+	still_unhush();
+	shim_copy_close(&c);
+	return err;
 }
 
 static struct range leaving;
@@ -337,11 +349,16 @@ static void put_back(const struct mapping *m)
  */
 static int privatize(const struct mapping *m)
 {
-	if (marks_fresh(m->start, m->end, PROT_READ | PROT_WRITE) ||
-	    sh_poke(m->start, sh_at(&shim_dev, m->off), m->end - m->start)) {
+	int err;
+
+	still_hush();
+	err = marks_fresh(m->start, m->end, PROT_READ | PROT_WRITE) ||
+	      sh_poke(m->start, sh_at(&shim_dev, m->off), m->end - m->start);
+	if (err)
 		put_back(m);
+	still_unhush();
+	if (err)
 		return -ENOMEM;
-	}
 	marks_give(m->start, m->end, m->start, MARKS_ALL);
 	protect(m);
 	return 0;
@@ -434,9 +451,6 @@ int shim_privatize(uint64_t addr, uint64_t len)
 	int err = still_alone() ? shim_changed(SH_CHANGED_REVOKE, addr, len) : -EBUSY;
 	size_t i;
 
-	/* Without a daemon there is no device that could write there. */
-	if (err == -EIO)
-		err = 0;
 	while (!err && (i = ranges_find(&regions, addr)) < regions.count &&
 	       regions.at[i].uaddr < addr + len)
 		err = make_private(regions.at[i]);

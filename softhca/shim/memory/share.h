@@ -26,8 +26,9 @@ void shim_give_back(const struct sh_action *action);
  */
 bool shim_share_forget(uint64_t addr, uint64_t len);
 /*
- * Tells the daemon (enum sh_changed). Returns 0, what the daemon answers, -EIO if there is no daemon
- * any more, or -ENOTCONN if it cannot be told.
+ * Tells the daemon (enum sh_changed). If there is none any more, pages are revoked without it, and
+ * the error is -EIO where they are gone. Returns 0, what the daemon answers or would answer, or
+ * -ENOTCONN if it cannot be told.
  */
 int shim_changed(uint32_t what, uint64_t addr, uint64_t len);
 /*

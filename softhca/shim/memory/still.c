@@ -190,10 +190,29 @@ EXPORT int chroot(const char *path)
 
 /* ---- on a stack of this library's ---- */
 
+#define ALL ~UINT64_C(0)
+#define SYS (UINT64_C(1) << (SIGSYS - 1))
+
+static uint64_t mask; /* the caller's */
+
+static void block(uint64_t set)
+{
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, sizeof(set));
+}
+
+void still_hush(void)
+{
+	block(ALL);
+}
+
+void still_unhush(void)
+{
+	block(ALL & ~(SYS & ~mask));
+}
+
 int still_on_own_stack(int (*fn)(void *), void *arg)
 {
-	uint64_t all = ~UINT64_C(0);
-	static uint64_t mask;
+	uint64_t all = ALL;
 	static struct stack_call call;
 
 	if (!STACK_OTHER)
@@ -205,7 +224,7 @@ int still_on_own_stack(int (*fn)(void *), void *arg)
 	call = (struct stack_call){.fn = fn, .arg = arg};
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
 	stack_at(stack + STACK, &call);
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	block(mask);
 	return call.result;
 }
 
@@ -229,6 +248,7 @@ static int run_still(void *arg)
 	int err;
 
 	(void)arg;
+	still_unhush();
 	if (!still_alone())
 		return -EBUSY;
 	word = -1;

@@ -16,8 +16,8 @@
 bool still_alone(void);
 
 /*
- * Runs fn(arg) while only this thread of the process can store to its memory: every signal is
- * blocked, and fn runs on a stack of the shim's, so that the caller's can be exchanged, too. Returns
+ * Runs fn(arg) while only this thread of the process can store to its memory: every signal but SIGSYS
+ * is blocked, and fn runs on a stack of the shim's, so that the caller's can be exchanged, too. Returns
  * what fn returns. -EBUSY: the process is not still, and fn was not called. The control connection
  * is held.
  */
@@ -31,8 +31,15 @@ int still_run(int (*fn)(void *), void *arg);
 int still_piece(uint64_t start, uint64_t end);
 
 /*
- * The same, but without regard to other threads and processes: signals are blocked, and the stack
- * is the shim's. Returns -ENOMEM, or what fn returns.
+ * For fn, around the moment in which the contents of pages are in two places: what a handler stored
+ * there could be lost. Elsewhere a handler for SIGSYS runs: a filter of system calls (seccomp) may have one
+ * answer in place of the kernel (SECCOMP_RET_TRAP), and ends the process where it is blocked.
+ */
+void still_hush(void);
+void still_unhush(void);
+
+/*
+ * As still_run(), but without regard to other threads and processes, and SIGSYS is blocked as well. Returns -ENOMEM, or what fn returns.
  */
 int still_on_own_stack(int (*fn)(void *), void *arg);
 

@@ -7,7 +7,8 @@
  * leave locks held and doorbells lost. From just before the process's first request on, this
  * library's handler is installed in front of each. If the thread is inside, that handler blocks the
  * signals that can wait, sends the thread the same signal again and returns. The thread unblocks
- * them when it is out, and the kernel delivers what has come. Signals about what the thread itself
+ * them when it is out, and the kernel delivers what has come. Where the user's signals use up the
+ * queue (RLIMIT_SIGPENDING), the kernel takes a signal without what belongs to it: that is kept here. Signals about what the thread itself
  * does (SIGSEGV and its kin, abort()) are left alone.
  *
  * sigaction() writes the table and may run in a handler. So there is no lock, and each entry is
@@ -47,6 +48,17 @@ static TLS struct {
 	uint64_t mask; /* to restore */
 } hold;
 static TLS unsigned int waits; /* calls of shim_handlers_wait() */
+
+#define FIRST_QUEUED 32 /* below are signals that are pending once at most */
+#define KEPT	     4
+/*
+ * What belongs to signals that this thread has sent itself, and that the kernel may not have: in
+ * their order. Signals that can wait are blocked while it changes.
+ */
+static TLS struct {
+	siginfo_t info[KEPT];
+	unsigned int n;
+} kept;
 
 /* The only use of the real function, so that its address is known before a handler needs it. */
 static int real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
@@ -91,6 +103,68 @@ void shim_handlers_go_on(void)
 	shim_signals_release();
 }
 
+static bool send_myself(int sig, const siginfo_t *info)
+{
+	return sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig,
+			      info)) >= 0;
+}
+
+/* The kernel takes this always, by itself for all that are pending at the same time. */
+static bool send_bare(int sig)
+{
+	siginfo_t info = {.si_signo = sig, .si_code = SI_USER};
+
+	return send_myself(sig, &info);
+}
+
+/*
+ * Without room in the queue the kernel refuses a signal that is queued, and takes another one of
+ * the program's without what belongs to it.
+ */
+static bool send_again(int sig, const siginfo_t *info)
+{
+	bool keeps = kept.n < KEPT && info->si_signo == sig;
+
+	if (sig < FIRST_QUEUED && info->si_code >= 0)
+		keeps = false;
+	if (send_myself(sig, info)) {
+		if (sig < FIRST_QUEUED && keeps)
+			kept.info[kept.n++] = *info;
+		return true;
+	}
+	if (!keeps || !send_bare(sig))
+		return false;
+	kept.info[kept.n++] = *info;
+	return true;
+}
+
+/* Gives a signal that is being delivered what was kept for it. */
+static void complete(int sig, siginfo_t *info)
+{
+	bool bare = info->si_code == SI_USER && !info->si_pid, more = false;
+	uint64_t before;
+	unsigned int n = 0;
+
+	if (likely(!kept.n))
+		return;
+	before = set_mask(~CANNOT_WAIT);
+	for (unsigned int i = 0; i < kept.n; i++) {
+		if (kept.info[i].si_signo == sig && bare) {
+			*info = kept.info[i];
+			bare = false;
+		} else if (kept.info[i].si_signo == sig && sig < FIRST_QUEUED) {
+			continue; /* it has come with what belongs to it, or as one with others */
+		} else {
+			more |= kept.info[i].si_signo == sig;
+			kept.info[n++] = kept.info[i];
+		}
+	}
+	kept.n = n;
+	if (more)
+		(void)send_bare(sig);
+	set_mask(before);
+}
+
 /* The signal has interrupted this thread inside: the thread gets it again when it is out. */
 static bool put_off(int sig, siginfo_t *info, ucontext_t *uc)
 {
@@ -99,8 +173,7 @@ static bool put_off(int sig, siginfo_t *info, ucontext_t *uc)
 	if (!sh_after_leave(shim_signals_release) && !busy())
 		return false;
 	before = set_mask(~CANNOT_WAIT);
-	if (sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig, info)) <
-	    0) {
+	if (!send_again(sig, info)) {
 		set_mask(before);
 		return false;
 	}
@@ -127,6 +200,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		errno = saved;
 		return;
 	}
+	complete(sig, info);
 	handler = __atomic_load_n(&w->handler, __ATOMIC_ACQUIRE);
 	if (!handler || __atomic_load_n(&w->flags, __ATOMIC_ACQUIRE) & (int)SA_RESETHAND)
 		real_sigaction(sig, &none, NULL);
@@ -135,8 +209,7 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	 * handler. The signal comes again when this returns.
 	 */
 	if (!handler)
-		sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig,
-			       info));
+		(void)send_myself(sig, info);
 	errno = saved;
 	if (handler) {
 		bool blocked = sigismember(&((ucontext_t *)context)->uc_sigmask, SIGBUS) == 1;
