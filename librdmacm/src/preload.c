@@ -83,7 +83,7 @@ PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
 PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
 {
 	struct pl_socket *listener = pl_find(fd);
-	int rs;
+	int rs, made;
 
 	if (!listener)
 		return PL_REAL(accept4)(fd, addr, addrlen, flags);
@@ -95,7 +95,10 @@ PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
 	if (rs < 0)
 		return rs;
 	(void)IN(rfcntl(rs, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0));
-	return pl_make(rs, listener->domain, listener->type, listener->protocol);
+	made = pl_make(rs, listener->domain, listener->type, listener->protocol);
+	if (made >= 0 && flags & SOCK_CLOEXEC)
+		pl_set_cloexec(made, true);
+	return made;
 }
 
 /* ---- Sockets that become plain ones ---- */
@@ -148,7 +151,7 @@ static int plain_like(const struct pl_socket *old)
 /* The peer cannot be reached by RDMA: makes the number a plain socket's. */
 static int become_plain(int fd, const struct pl_socket *old)
 {
-	bool cloexec = old->cloexec;
+	bool cloexec = pl_cloexec(fd);
 	int plain;
 
 	if (old->refs > 1)
@@ -650,10 +653,20 @@ static int control(int fd, int cmd, long arg)
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
 		made = PL_REAL(fcntl)(fd, cmd, arg);
-		return made < 0 || pl_is_borrowed(known) ? made : pl_share(made, known);
+		if (made < 0 || pl_is_borrowed(known))
+			return made;
+		made = pl_share(made, known);
+		if (made >= 0 && cmd == F_DUPFD_CLOEXEC)
+			pl_set_cloexec(made, true);
+		return made;
+	case F_GETFD:
+		/* A process that shares the memory has its own. */
+		if (pl_is_borrowed(known))
+			return PL_REAL(fcntl)(fd, cmd);
+		return pl_cloexec(fd) ? FD_CLOEXEC : 0;
 	case F_SETFD:
 		if (!pl_is_borrowed(known))
-			known->cloexec = arg & FD_CLOEXEC;
+			pl_set_cloexec(fd, arg & FD_CLOEXEC);
 		return PL_REAL(fcntl)(fd, cmd, arg);
 	default:
 		/* Flags of the number itself */

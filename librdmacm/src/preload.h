@@ -35,7 +35,6 @@ struct pl_socket {
 	unsigned int refs;
 	int error; /* met by a call that had already done something: for the next one */
 	/* What a plain socket in its place has of it: */
-	bool cloexec; /* the program wants it; the number itself has FD_CLOEXEC in any case */
 	struct pl_option options[PL_OPTIONS];
 	struct sockaddr_storage bound; /* that bind() has given to it; of length 0: none */
 	socklen_t bound_len;
@@ -49,11 +48,17 @@ struct pl_socket *pl_find(int fd);
 /* Does this process share the memory of another one, which has made the numbers, until it executes
  * a program, as after vfork()? Then it may not change them. */
 bool pl_is_borrowed(const struct pl_socket *socket);
+/*
+ * FD_CLOEXEC as the program has set it, which fcntl() tells. A new number has it in any case: what the program executes gets
+ * no rsocket.
+ */
+bool pl_cloexec(int fd);
+void pl_set_cloexec(int fd, bool wanted);
 /* Whether this is a child of a process that had rsockets. */
 bool pl_is_child(void);
 /* A new number for the socket; -1 and errno. */
 int pl_add(struct pl_socket *socket);
-/* Gives this number, which the caller has made, to the socket too. One that is too high is closed: -1 and EMFILE. */
+/* Gives this number, which the caller has made, to the socket too, without FD_CLOEXEC. One that is too high is closed: -1 and EMFILE. */
 int pl_share(int fd, struct pl_socket *socket);
 /* Takes the number away. The socket, if this was its last number; else NULL. */
 struct pl_socket *pl_remove(int fd);

@@ -25,8 +25,12 @@
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE 2
 #endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC 4
+#endif
 
 static struct pl_socket *sockets[PL_NUMBERS];
+static bool cloexec[PL_NUMBERS]; /* of those */
 /*
  * A thread may be in a call on a number that another thread closes, and looks at the structure afterwards.
  * So its memory is never given back: the next new socket has it.
@@ -88,6 +92,24 @@ int pl_get(int fd)
 	return socket ? socket->rs : -1;
 }
 
+bool pl_cloexec(int fd)
+{
+	return __atomic_load_n(&cloexec[fd], __ATOMIC_RELAXED);
+}
+
+void pl_set_cloexec(int fd, bool wanted)
+{
+	__atomic_store_n(&cloexec[fd], wanted, __ATOMIC_RELAXED);
+}
+
+/* Is it an rsocket's, and this process may change what it is? */
+static bool is_own(int fd)
+{
+	struct pl_socket *known = pl_find(fd);
+
+	return known && !pl_is_borrowed(known);
+}
+
 int pl_share(int fd, struct pl_socket *socket)
 {
 	if (fd >= PL_NUMBERS) {
@@ -97,6 +119,7 @@ int pl_share(int fd, struct pl_socket *socket)
 	}
 	pthread_mutex_lock(&lock);
 	socket->refs++;
+	pl_set_cloexec(fd, false);
 	if (fd >= end)
 		end = fd + 1;
 	__atomic_store_n(&sockets[fd], socket, __ATOMIC_RELEASE);
@@ -215,7 +238,7 @@ PUBLIC int socket(int domain, int type, int protocol)
 	pl_set_options(rs);
 	fd = pl_make(rs, domain, type, protocol);
 	if (fd >= 0 && type & SOCK_CLOEXEC)
-		pl_find(fd)->cloexec = true;
+		pl_set_cloexec(fd, true);
 	return fd;
 }
 
@@ -287,14 +310,21 @@ static int close_others(__typeof__(close_range) *real, unsigned int first, unsig
 PUBLIC int close_range(unsigned int first, unsigned int last, int flags)
 {
 	__typeof__(close_range) *real = (__typeof__(real))dlsym(RTLD_NEXT, "close_range");
+	int ret;
 
 	if (!real) {
 		errno = ENOSYS;
 		return -1;
 	}
 	/* Of other flags than these the numbers stay, or the call fails. */
-	if (first > last || flags & ~CLOSE_RANGE_UNSHARE)
-		return real(first, last, flags);
+	if (first > last || flags & ~CLOSE_RANGE_UNSHARE) {
+		ret = real(first, last, flags);
+		for (; !ret && flags & CLOSE_RANGE_CLOEXEC && first <= last && first < PL_NUMBERS;
+		     first++)
+			if (is_own((int)first))
+				pl_set_cloexec((int)first, true);
+		return ret;
+	}
 	forget_range(first, last);
 	return close_others(real, first, last, flags);
 }
@@ -373,5 +403,9 @@ PUBLIC int dup3(int oldfd, int newfd, int flags)
 	if (refused(oldfd, newfd))
 		return -1;
 	ret = PL_REAL(dup3)(oldfd, newfd, flags);
-	return ret < 0 ? ret : copied(oldfd, newfd);
+	if (ret >= 0)
+		ret = copied(oldfd, newfd);
+	if (ret >= 0 && flags & O_CLOEXEC && is_own(ret))
+		pl_set_cloexec(ret, true);
+	return ret;
 }

@@ -69,6 +69,7 @@ for order in front behind; do
 	ok "sockets that become plain ones, $order" under $order "$PROGRAMS/preload_plain"
 	ok "the calls under their other names, $order" under $order client names
 	ok "close_range() and closefrom(), $order" under $order client ranges
+	ok "FD_CLOEXEC, $order" under $order client flags
 	ok "a program that destroys the channels of an id itself, $order" under $order "$PROGRAMS/preload_channel"
 	for how in range from each; do
 		ok "a program that closes all that it does not know, $how, $order" under $order "$PROGRAMS/preload_close" $how
