@@ -73,6 +73,25 @@ int pl_forget(int fd);
  */
 int pl_next_kept(int from);
 
+/*
+ * Makes this number, an open file of the program, the new rsocket's; that is closed if it cannot be: -1. The number's FD_CLOEXEC stays.
+ */
+int pl_make_at(int fd, int rs);
+
+/* ---- Sockets that become rsockets when they are used (preload_fork.c) ---- */
+
+/* Whether the program asks for that. */
+bool pl_forks(void);
+int pl_fork_socket(int domain, int type, int protocol);
+/* The calls of these names have succeeded. */
+void pl_fork_listens(int fd);
+void pl_fork_accepted(int listener, int fd);
+void pl_fork_connects(int fd);
+/* The number is no more what it was. */
+void pl_fork_forget(int fd);
+/* Before data pass: the number may be an rsocket's from then on. Waits for the peer. */
+void pl_fork_begin(int fd);
+
 /* ---- Which sockets (preload_config.c) ---- */
 
 bool pl_wanted(int domain, int type, int protocol);
@@ -100,6 +119,20 @@ extern __thread unsigned int pl_inside;
 		pl_inside--;                                                                       \
 		ret_;                                                                              \
 	})
+
+/* Gives the rsocket what the program has set of the socket; buffers' sizes have been decided by then. */
+void pl_take_options(int fd, int rs);
+
+/* pl_find(), for calls by which data pass. */
+static inline struct pl_socket *pl_use(int fd)
+{
+	struct pl_socket *known = pl_find(fd);
+
+	if (known || !pl_forks())
+		return known;
+	pl_fork_begin(fd);
+	return pl_find(fd);
+}
 
 /* True, with errno: there is an error for this call, which was made on rs. No call gets it a second time. */
 bool pl_take_error(struct pl_socket *known, int rs);

@@ -224,6 +224,25 @@ int pl_make(int rs, int domain, int type, int protocol)
 	return fd;
 }
 
+int pl_make_at(int fd, int rs)
+{
+	bool wanted = PL_REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
+	struct pl_socket *known;
+	int made = pl_make(rs, 0, SOCK_STREAM, 0);
+
+	if (made < 0)
+		return -1;
+	known = pl_find(made);
+	if (PL_REAL(dup3)(made, fd, O_CLOEXEC) < 0) {
+		close(made);
+		return -1;
+	}
+	if (pl_share(fd, known) >= 0)
+		pl_set_cloexec(fd, wanted);
+	close(made);
+	return fd;
+}
+
 PUBLIC int socket(int domain, int type, int protocol)
 {
 	int rs, fd;
@@ -231,6 +250,8 @@ PUBLIC int socket(int domain, int type, int protocol)
 	/* The device is the parent's. */
 	if (pl_inside || pl_is_child() || !pl_wanted(domain, type, protocol))
 		return PL_REAL(socket)(domain, type, protocol);
+	if (pl_forks())
+		return pl_fork_socket(domain, type, protocol);
 	rs = IN(rsocket(domain, type, protocol));
 	/* Without a device the program has its socket all the same. */
 	if (rs < 0)
@@ -264,6 +285,8 @@ PUBLIC int close(int fd)
 		errno = EBADF;
 		return -1;
 	}
+	if (!known && !pl_inside)
+		pl_fork_forget(fd);
 	if (!known || pl_is_borrowed(known))
 		return PL_REAL(close)(fd);
 	ret = pl_forget(fd);
@@ -281,6 +304,7 @@ static void forget_range(unsigned int first, unsigned int last)
 
 	for (; first <= last && first < PL_NUMBERS; first++) {
 		known = pl_find((int)first);
+		pl_fork_forget((int)first);
 		if (known && !pl_is_borrowed(known))
 			pl_forget((int)first);
 	}
@@ -352,7 +376,7 @@ PUBLIC void closefrom(int first)
 
 PUBLIC int dup(int oldfd)
 {
-	struct pl_socket *old = pl_find(oldfd);
+	struct pl_socket *old = pl_use(oldfd);
 	int ret = PL_REAL(dup)(oldfd);
 
 	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
@@ -379,6 +403,7 @@ static int copied(int oldfd, int newfd)
 {
 	struct pl_socket *old = pl_find(oldfd), *known = pl_find(newfd);
 
+	pl_fork_forget(newfd);
 	if ((old && pl_is_borrowed(old)) || (known && pl_is_borrowed(known)))
 		return newfd;
 	if (known)
@@ -390,6 +415,7 @@ PUBLIC int dup2(int oldfd, int newfd)
 {
 	int ret;
 
+	(void)pl_use(oldfd);
 	if (refused(oldfd, newfd))
 		return -1;
 	ret = PL_REAL(dup2)(oldfd, newfd);
@@ -400,6 +426,7 @@ PUBLIC int dup3(int oldfd, int newfd, int flags)
 {
 	int ret;
 
+	(void)pl_use(oldfd);
 	if (refused(oldfd, newfd))
 		return -1;
 	ret = PL_REAL(dup3)(oldfd, newfd, flags);
