@@ -64,9 +64,14 @@ PUBLIC int bind(int fd, const struct sockaddr *addr, socklen_t addrlen)
 
 PUBLIC int listen(int fd, int backlog)
 {
-	int rs = pl_get(fd);
+	int rs = pl_get(fd), ret;
 
-	return rs < 0 ? PL_REAL(listen)(fd, backlog) : IN(rlisten(rs, backlog));
+	if (rs >= 0)
+		return IN(rlisten(rs, backlog));
+	ret = PL_REAL(listen)(fd, backlog);
+	if (!ret)
+		pl_fork_listens(fd);
+	return ret;
 }
 
 PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
@@ -74,8 +79,11 @@ PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
 	struct pl_socket *listener = pl_find(fd);
 	int rs;
 
-	if (!listener)
-		return PL_REAL(accept)(fd, addr, addrlen);
+	if (!listener) {
+		rs = PL_REAL(accept)(fd, addr, addrlen);
+		pl_fork_accepted(fd, rs);
+		return rs;
+	}
 	rs = IN(raccept(listener->rs, addr, addrlen));
 	return rs < 0 ? rs : pl_make(rs, listener->domain, listener->type, listener->protocol);
 }
@@ -83,10 +91,13 @@ PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
 PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
 {
 	struct pl_socket *listener = pl_find(fd);
-	int rs;
+	int rs, made;
 
-	if (!listener)
-		return PL_REAL(accept4)(fd, addr, addrlen, flags);
+	if (!listener) {
+		made = PL_REAL(accept4)(fd, addr, addrlen, flags);
+		pl_fork_accepted(fd, made);
+		return made;
+	}
 	if (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) {
 		errno = EINVAL;
 		return -1;
@@ -95,7 +106,10 @@ PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
 	if (rs < 0)
 		return rs;
 	(void)IN(rfcntl(rs, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0));
-	return pl_make(rs, listener->domain, listener->type, listener->protocol);
+	made = pl_make(rs, listener->domain, listener->type, listener->protocol);
+	if (made >= 0 && flags & SOCK_CLOEXEC)
+		pl_set_cloexec(made, true);
+	return made;
 }
 
 /* ---- Sockets that become plain ones ---- */
@@ -125,6 +139,23 @@ static void keep_option(struct pl_socket *known, int level, int name, const void
 	}
 }
 
+/* Those that say something of a connection that stands. */
+void pl_take_options(int fd, int rs)
+{
+	struct pl_option o;
+
+	for (int i = 0; i < PL_OPTIONS; i++) {
+		if (option_names[i].name == SO_REUSEADDR || option_names[i].name == SO_RCVBUF ||
+		    option_names[i].name == SO_SNDBUF || option_names[i].level == IPPROTO_IPV6)
+			continue;
+		o.len = sizeof(o.value);
+		if (!PL_REAL(getsockopt)(fd, option_names[i].level, option_names[i].name, o.value,
+					 &o.len))
+			(void)IN(rsetsockopt(rs, option_names[i].level, option_names[i].name,
+					     o.value, o.len));
+	}
+}
+
 /* What the program has set stays. Both kinds of sockets know these options; one that this kernel refuses is left out. */
 static int plain_like(const struct pl_socket *old)
 {
@@ -148,7 +179,7 @@ static int plain_like(const struct pl_socket *old)
 /* The peer cannot be reached by RDMA: makes the number a plain socket's. */
 static int become_plain(int fd, const struct pl_socket *old)
 {
-	bool cloexec = old->cloexec;
+	bool cloexec = pl_cloexec(fd);
 	int plain;
 
 	if (old->refs > 1)
@@ -170,8 +201,12 @@ PUBLIC int connect(int fd, const struct sockaddr *addr, socklen_t addrlen)
 	struct pl_socket *known = pl_find(fd);
 	int ret, saved;
 
-	if (!known)
-		return PL_REAL(connect)(fd, addr, addrlen);
+	if (!known) {
+		ret = PL_REAL(connect)(fd, addr, addrlen);
+		if (!ret || errno == EINPROGRESS || errno == EINTR)
+			pl_fork_connects(fd);
+		return ret;
+	}
 	__atomic_store_n(&known->error, 0, __ATOMIC_RELAXED);
 	ret = IN(rconnect(known->rs, addr, addrlen));
 	saved = errno;
@@ -214,7 +249,7 @@ static ssize_t received(struct pl_socket *known, int rs, ssize_t ret)
 
 PUBLIC ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -226,7 +261,7 @@ PUBLIC ssize_t recv(int fd, void *buf, size_t len, int flags)
 PUBLIC ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *addr,
 			socklen_t *addrlen)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -237,7 +272,7 @@ PUBLIC ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockadd
 
 PUBLIC ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -248,7 +283,7 @@ PUBLIC ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 
 PUBLIC ssize_t read(int fd, void *buf, size_t count)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -259,7 +294,7 @@ PUBLIC ssize_t read(int fd, void *buf, size_t count)
 
 PUBLIC ssize_t readv(int fd, const struct iovec *iov, int iovcnt)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -270,7 +305,7 @@ PUBLIC ssize_t readv(int fd, const struct iovec *iov, int iovcnt)
 
 PUBLIC ssize_t send(int fd, const void *buf, size_t len, int flags)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -282,7 +317,7 @@ PUBLIC ssize_t send(int fd, const void *buf, size_t len, int flags)
 PUBLIC ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr,
 		      socklen_t addrlen)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -293,7 +328,7 @@ PUBLIC ssize_t sendto(int fd, const void *buf, size_t len, int flags, const stru
 
 PUBLIC ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -304,7 +339,7 @@ PUBLIC ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 
 PUBLIC ssize_t write(int fd, const void *buf, size_t count)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -315,7 +350,7 @@ PUBLIC ssize_t write(int fd, const void *buf, size_t count)
 
 PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
 {
-	struct pl_socket *known = pl_find(fd);
+	struct pl_socket *known = pl_use(fd);
 	int rs;
 
 	if (!known)
@@ -375,12 +410,12 @@ static ssize_t send_file(int rs, int in_fd, off64_t *offset, size_t count)
 PUBLIC ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count)
 {
 	off64_t at = offset ? *offset : 0;
-	int rs = pl_get(out_fd);
+	const struct pl_socket *known = pl_use(out_fd);
 	ssize_t ret;
 
-	if (rs < 0)
+	if (!known)
 		return PL_REAL(sendfile)(out_fd, in_fd, offset, count);
-	ret = send_file(rs, in_fd, offset ? &at : NULL, count);
+	ret = send_file(known->rs, in_fd, offset ? &at : NULL, count);
 	if (ret > 0 && offset)
 		*offset = (off_t)at;
 	return ret;
@@ -389,10 +424,10 @@ PUBLIC ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count)
 /* What programs with 64-bit file offsets call. */
 PUBLIC ssize_t sendfile64(int out_fd, int in_fd, off64_t *offset, size_t count)
 {
-	int rs = pl_get(out_fd);
+	const struct pl_socket *known = pl_use(out_fd);
 
-	return rs < 0 ? PL_REAL(sendfile64)(out_fd, in_fd, offset, count)
-		      : send_file(rs, in_fd, offset, count);
+	return known ? send_file(known->rs, in_fd, offset, count)
+		     : PL_REAL(sendfile64)(out_fd, in_fd, offset, count);
 }
 
 /* ---- Waiting ---- */
@@ -650,10 +685,20 @@ static int control(int fd, int cmd, long arg)
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
 		made = PL_REAL(fcntl)(fd, cmd, arg);
-		return made < 0 || pl_is_borrowed(known) ? made : pl_share(made, known);
+		if (made < 0 || pl_is_borrowed(known))
+			return made;
+		made = pl_share(made, known);
+		if (made >= 0 && cmd == F_DUPFD_CLOEXEC)
+			pl_set_cloexec(made, true);
+		return made;
+	case F_GETFD:
+		/* A process that shares the memory has its own. */
+		if (pl_is_borrowed(known))
+			return PL_REAL(fcntl)(fd, cmd);
+		return pl_cloexec(fd) ? FD_CLOEXEC : 0;
 	case F_SETFD:
 		if (!pl_is_borrowed(known))
-			known->cloexec = arg & FD_CLOEXEC;
+			pl_set_cloexec(fd, arg & FD_CLOEXEC);
 		return PL_REAL(fcntl)(fd, cmd, arg);
 	default:
 		/* Flags of the number itself */
@@ -669,6 +714,9 @@ PUBLIC int fcntl(int fd, int cmd, ...)
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
+	/* A copy would stay behind when the number becomes an rsocket's. */
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+		(void)pl_use(fd);
 	return pl_find(fd) ? control(fd, cmd, arg) : PL_REAL(fcntl)(fd, cmd, arg);
 }
 
@@ -681,5 +729,8 @@ PUBLIC int fcntl64(int fd, int cmd, ...)
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
+	/* A copy would stay behind when the number becomes an rsocket's. */
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+		(void)pl_use(fd);
 	return pl_find(fd) ? control(fd, cmd, arg) : PL_REAL(fcntl)(fd, cmd, arg);
 }

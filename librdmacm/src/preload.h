@@ -35,7 +35,6 @@ struct pl_socket {
 	unsigned int refs;
 	int error; /* met by a call that had already done something: for the next one */
 	/* What a plain socket in its place has of it: */
-	bool cloexec; /* the program wants it; the number itself has FD_CLOEXEC in any case */
 	struct pl_option options[PL_OPTIONS];
 	struct sockaddr_storage bound; /* that bind() has given to it; of length 0: none */
 	socklen_t bound_len;
@@ -49,11 +48,17 @@ struct pl_socket *pl_find(int fd);
 /* Does this process share the memory of another one, which has made the numbers, until it executes
  * a program, as after vfork()? Then it may not change them. */
 bool pl_is_borrowed(const struct pl_socket *socket);
+/*
+ * FD_CLOEXEC as the program has set it, which fcntl() tells. A new number has it in any case: what the program executes gets
+ * no rsocket.
+ */
+bool pl_cloexec(int fd);
+void pl_set_cloexec(int fd, bool wanted);
 /* Whether this is a child of a process that had rsockets. */
 bool pl_is_child(void);
 /* A new number for the socket; -1 and errno. */
 int pl_add(struct pl_socket *socket);
-/* Gives this number, which the caller has made, to the socket too. One that is too high is closed: -1 and EMFILE. */
+/* Gives this number, which the caller has made, to the socket too, without FD_CLOEXEC. One that is too high is closed: -1 and EMFILE. */
 int pl_share(int fd, struct pl_socket *socket);
 /* Takes the number away. The socket, if this was its last number; else NULL. */
 struct pl_socket *pl_remove(int fd);
@@ -67,6 +72,25 @@ int pl_forget(int fd);
  * file: no call of the program's takes it away. A child has a copy of it, with which it does as it likes.
  */
 int pl_next_kept(int from);
+
+/*
+ * Makes this number, an open file of the program, the new rsocket's; that is closed if it cannot be: -1. The number's FD_CLOEXEC stays.
+ */
+int pl_make_at(int fd, int rs);
+
+/* ---- Sockets that become rsockets when they are used (preload_fork.c) ---- */
+
+/* Whether the program asks for that. */
+bool pl_forks(void);
+int pl_fork_socket(int domain, int type, int protocol);
+/* The calls of these names have succeeded. */
+void pl_fork_listens(int fd);
+void pl_fork_accepted(int listener, int fd);
+void pl_fork_connects(int fd);
+/* The number is no more what it was. */
+void pl_fork_forget(int fd);
+/* Before data pass: the number may be an rsocket's from then on. Waits for the peer. */
+void pl_fork_begin(int fd);
 
 /* ---- Which sockets (preload_config.c) ---- */
 
@@ -95,6 +119,20 @@ extern __thread unsigned int pl_inside;
 		pl_inside--;                                                                       \
 		ret_;                                                                              \
 	})
+
+/* Gives the rsocket what the program has set of the socket; buffers' sizes have been decided by then. */
+void pl_take_options(int fd, int rs);
+
+/* pl_find(), for calls by which data pass. */
+static inline struct pl_socket *pl_use(int fd)
+{
+	struct pl_socket *known = pl_find(fd);
+
+	if (known || !pl_forks())
+		return known;
+	pl_fork_begin(fd);
+	return pl_find(fd);
+}
 
 /* True, with errno: there is an error for this call, which was made on rs. No call gets it a second time. */
 bool pl_take_error(struct pl_socket *known, int rs);

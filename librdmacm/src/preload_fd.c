@@ -25,8 +25,12 @@
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE 2
 #endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC 4
+#endif
 
 static struct pl_socket *sockets[PL_NUMBERS];
+static bool cloexec[PL_NUMBERS]; /* of those */
 /*
  * A thread may be in a call on a number that another thread closes, and looks at the structure afterwards.
  * So its memory is never given back: the next new socket has it.
@@ -88,6 +92,24 @@ int pl_get(int fd)
 	return socket ? socket->rs : -1;
 }
 
+bool pl_cloexec(int fd)
+{
+	return __atomic_load_n(&cloexec[fd], __ATOMIC_RELAXED);
+}
+
+void pl_set_cloexec(int fd, bool wanted)
+{
+	__atomic_store_n(&cloexec[fd], wanted, __ATOMIC_RELAXED);
+}
+
+/* Is it an rsocket's, and this process may change what it is? */
+static bool is_own(int fd)
+{
+	struct pl_socket *known = pl_find(fd);
+
+	return known && !pl_is_borrowed(known);
+}
+
 int pl_share(int fd, struct pl_socket *socket)
 {
 	if (fd >= PL_NUMBERS) {
@@ -97,6 +119,7 @@ int pl_share(int fd, struct pl_socket *socket)
 	}
 	pthread_mutex_lock(&lock);
 	socket->refs++;
+	pl_set_cloexec(fd, false);
 	if (fd >= end)
 		end = fd + 1;
 	__atomic_store_n(&sockets[fd], socket, __ATOMIC_RELEASE);
@@ -201,6 +224,25 @@ int pl_make(int rs, int domain, int type, int protocol)
 	return fd;
 }
 
+int pl_make_at(int fd, int rs)
+{
+	bool wanted = PL_REAL(fcntl)(fd, F_GETFD) & FD_CLOEXEC;
+	struct pl_socket *known;
+	int made = pl_make(rs, 0, SOCK_STREAM, 0);
+
+	if (made < 0)
+		return -1;
+	known = pl_find(made);
+	if (PL_REAL(dup3)(made, fd, O_CLOEXEC) < 0) {
+		close(made);
+		return -1;
+	}
+	if (pl_share(fd, known) >= 0)
+		pl_set_cloexec(fd, wanted);
+	close(made);
+	return fd;
+}
+
 PUBLIC int socket(int domain, int type, int protocol)
 {
 	int rs, fd;
@@ -208,6 +250,8 @@ PUBLIC int socket(int domain, int type, int protocol)
 	/* The device is the parent's. */
 	if (pl_inside || pl_is_child() || !pl_wanted(domain, type, protocol))
 		return PL_REAL(socket)(domain, type, protocol);
+	if (pl_forks())
+		return pl_fork_socket(domain, type, protocol);
 	rs = IN(rsocket(domain, type, protocol));
 	/* Without a device the program has its socket all the same. */
 	if (rs < 0)
@@ -215,7 +259,7 @@ PUBLIC int socket(int domain, int type, int protocol)
 	pl_set_options(rs);
 	fd = pl_make(rs, domain, type, protocol);
 	if (fd >= 0 && type & SOCK_CLOEXEC)
-		pl_find(fd)->cloexec = true;
+		pl_set_cloexec(fd, true);
 	return fd;
 }
 
@@ -241,6 +285,8 @@ PUBLIC int close(int fd)
 		errno = EBADF;
 		return -1;
 	}
+	if (!known && !pl_inside)
+		pl_fork_forget(fd);
 	if (!known || pl_is_borrowed(known))
 		return PL_REAL(close)(fd);
 	ret = pl_forget(fd);
@@ -258,6 +304,7 @@ static void forget_range(unsigned int first, unsigned int last)
 
 	for (; first <= last && first < PL_NUMBERS; first++) {
 		known = pl_find((int)first);
+		pl_fork_forget((int)first);
 		if (known && !pl_is_borrowed(known))
 			pl_forget((int)first);
 	}
@@ -287,14 +334,21 @@ static int close_others(__typeof__(close_range) *real, unsigned int first, unsig
 PUBLIC int close_range(unsigned int first, unsigned int last, int flags)
 {
 	__typeof__(close_range) *real = (__typeof__(real))dlsym(RTLD_NEXT, "close_range");
+	int ret;
 
 	if (!real) {
 		errno = ENOSYS;
 		return -1;
 	}
 	/* Of other flags than these the numbers stay, or the call fails. */
-	if (first > last || flags & ~CLOSE_RANGE_UNSHARE)
-		return real(first, last, flags);
+	if (first > last || flags & ~CLOSE_RANGE_UNSHARE) {
+		ret = real(first, last, flags);
+		for (; !ret && flags & CLOSE_RANGE_CLOEXEC && first <= last && first < PL_NUMBERS;
+		     first++)
+			if (is_own((int)first))
+				pl_set_cloexec((int)first, true);
+		return ret;
+	}
 	forget_range(first, last);
 	return close_others(real, first, last, flags);
 }
@@ -322,7 +376,7 @@ PUBLIC void closefrom(int first)
 
 PUBLIC int dup(int oldfd)
 {
-	struct pl_socket *old = pl_find(oldfd);
+	struct pl_socket *old = pl_use(oldfd);
 	int ret = PL_REAL(dup)(oldfd);
 
 	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
@@ -349,6 +403,7 @@ static int copied(int oldfd, int newfd)
 {
 	struct pl_socket *old = pl_find(oldfd), *known = pl_find(newfd);
 
+	pl_fork_forget(newfd);
 	if ((old && pl_is_borrowed(old)) || (known && pl_is_borrowed(known)))
 		return newfd;
 	if (known)
@@ -360,6 +415,7 @@ PUBLIC int dup2(int oldfd, int newfd)
 {
 	int ret;
 
+	(void)pl_use(oldfd);
 	if (refused(oldfd, newfd))
 		return -1;
 	ret = PL_REAL(dup2)(oldfd, newfd);
@@ -370,8 +426,13 @@ PUBLIC int dup3(int oldfd, int newfd, int flags)
 {
 	int ret;
 
+	(void)pl_use(oldfd);
 	if (refused(oldfd, newfd))
 		return -1;
 	ret = PL_REAL(dup3)(oldfd, newfd, flags);
-	return ret < 0 ? ret : copied(oldfd, newfd);
+	if (ret >= 0)
+		ret = copied(oldfd, newfd);
+	if (ret >= 0 && flags & O_CLOEXEC && is_own(ret))
+		pl_set_cloexec(ret, true);
+	return ret;
 }

@@ -86,7 +86,7 @@ static int receive_many(int fd, struct mmsghdr *messages, unsigned int len, int 
 PUBLIC int recvmmsg(int fd, struct mmsghdr *messages, unsigned int len, int flags,
 		    struct timespec *timeout)
 {
-	if (!pl_find(fd))
+	if (!pl_use(fd))
 		return PL_REAL(recvmmsg)(fd, messages, len, flags, timeout);
 	return receive_many(fd, messages, len > MOST ? MOST : len, flags, timeout);
 }
@@ -104,7 +104,7 @@ PUBLIC int sendmmsg(int fd, struct mmsghdr *messages, unsigned int len, int flag
 {
 	unsigned int n;
 
-	if (!pl_find(fd))
+	if (!pl_use(fd))
 		return PL_REAL(sendmmsg)(fd, messages, len, flags);
 	if (len > MOST)
 		len = MOST;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Connections of which one end is killed, or stopped, at each step: what the other end hears, and that nothing is left. Each case
- * of the table runs two processes of this program, on two hosts: A, the active end, and B, the passive one. They do what
- * the case says, step by step. With --steps this is such a process: it reads steps from standard input, and answers each
+ * Connections of which one end is killed, closed or stopped at each step: what the other end hears, and that nothing is left. Each
+ * case of the tables runs two processes of this program, on two hosts: A, the active end, and B, the passive one. They do what
+ * the case says, step by step. With --steps KIND this is such a process: it reads steps from standard input, and answers each
  * with a line.
  *
- * cm_steps INSTANCE DIRECTORY patient|hasty: hasty runs those cases in which an end gives up, which is a matter of seconds if the
- * instance's --cm-timeout is short. In the others no end gives up, however slow the machine is. SOFTHCA is the command.
+ * cm_steps INSTANCE DIRECTORY patient|hasty|brief KIND...: the latter two run those cases in which an end gives up, which is a
+ * matter of seconds if the instance's --cm-timeout is short. In the others no end gives up, however slow the machine is. A kind
+ * is rc, xrc or ud, with IP addresses, or rc-ib or ud-ib, with GIDs. SOFTHCA is the command.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,10 +24,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <infiniband/ib.h>
 #include <rdma/rdma_cma.h>
 
 #define PATIENCE_MS 60000
 #define LINE	    64
+#define PORT	    7471
 
 /*
  * Words of a case: the end, what it does, and what must come of it (0 where nothing is said).
@@ -33,10 +37,14 @@
  *	l listen	r resolve the address	o resolve the route	c connect	a accept	d disconnect
  *	wN.S wait for an event: its number and status		n no event is there
  *	! SIGKILL	- SIGSTOP	+ SIGCONT	?N until the instance has N channels
+ *	x ends its ids and its channel, and goes on
+ *
+ * A case in which ends are killed, but not stopped, runs a second time, with x in place of !: the other end hears the same.
  */
-static const struct {
+struct cm_case {
 	const char *name, *steps;
-} cases[] = {
+};
+static const struct cm_case connections[] = {
 	/* What else a case is measured by. */
 	{"nobody is killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 Ad Bw10.0 Bd Aw10.0 Aw15.0 Bw15.0"},
 	{"A is killed with an id", "Bl Ar A! ?1 Bn"},
@@ -78,10 +86,58 @@ static const struct {
 	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A- Bd Bw10.-110 A+ Aw10.0 Ad"},
 	{"A is stopped and killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A- A! Bw10.0 Bd Bw15.0"},
 	{"B is stopped and killed", "Bl Ar Ao Ac B- B! Aw8.28"},
+	{NULL, NULL},
 };
+
+/* Who asks for a UD QP gets an answer, and that is all: neither end hears of what becomes of the other afterwards. */
+static const struct cm_case questions[] = {
+	{"nobody is killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 An Bn"},
+	{"A is killed with an id", "Bl Ar A! ?1 Bn"},
+	{"A is killed with a route", "Bl Ar Ao A! ?1 Bn"},
+	{"A is killed, its question was not read", "Bl Ar Ao Ac A! ?1 Bw4.0 Ba Bn"},
+	{"A is killed, its question was read", "Bl Ar Ao Ac Bw4.0 A! ?1 Ba Bn"},
+	{"A is killed, its question was answered", "Bl Ar Ao Ac Bw4.0 Ba A! ?1 Bn"},
+	{"A is killed, it knows the answer", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 A! ?1 Bn"},
+	{"B is killed, it listened", "Bl Ar Ao B! ?1 Ac Aw7.1 An"},
+	{"B is killed, it has not read the question", "Bl Ar Ao Ac B! Aw7.2 An"},
+	{"B is killed, it has read the question", "Bl Ar Ao Ac Bw4.0 B! Aw7.2 An"},
+	{"B is killed, A does not know its answer", "Bl Ar Ao Ac Bw4.0 Ba B! ?1 Aw9.0 An"},
+	{"B is killed, A knows its answer", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 B! ?1 An"},
+	{"both are killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 A! B! ?0"},
+	{"B is stopped and listens", "Bl B- Ar Ao Ac An B+ Bw4.0 Ba Aw9.0 An"},
+	{"B is stopped and never reads the question", "Bl B- Ar Ao Ac Aw7.-110 B+ Bw4.0 Ba An"},
+	{"B is stopped and has read the question", "Bl Ar Ao Ac Bw4.0 B- Aw7.-110 B+ Ba An"},
+	{"A is stopped for a while", "Bl Ar Ao Ac Bw4.0 A- Ba Bn A+ Aw9.0 An"},
+	{"A is stopped and killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 A- A! ?1 Bn"},
+	{"B is stopped and killed", "Bl Ar Ao Ac B- B! Aw7.2"},
+	{NULL, NULL},
+};
+
+static const struct kind {
+	const char *name;
+	const struct cm_case *cases;
+	enum rdma_port_space ps;
+	int active_type, passive_type; /* of the QP */
+	bool gids;
+} kinds[] = {
+	{"rc", connections, RDMA_PS_TCP, IBV_QPT_RC, IBV_QPT_RC, false},
+	{"rc-ib", connections, RDMA_PS_TCP, IBV_QPT_RC, IBV_QPT_RC, true},
+	{"xrc", connections, RDMA_PS_IB, RDMA_XRC_SEND, RDMA_XRC_RECV, false},
+	{"ud", questions, RDMA_PS_UDP, IBV_QPT_UD, IBV_QPT_UD, false},
+	{"ud-ib", questions, RDMA_PS_UDP, IBV_QPT_UD, IBV_QPT_UD, true},
+};
+
+static const struct kind *kind_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(kinds[i].name, name))
+			return &kinds[i];
+	exit(2);
+}
 
 /* ---- one end ---- */
 
+static const struct kind *kind;
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *own, *peer; /* peer: of the connection */
 
@@ -113,43 +169,148 @@ static int ended(int failed, enum rdma_cm_event_type wanted)
 	return err;
 }
 
-static int make_qp(struct rdma_cm_id *id)
+static int make_qp(struct rdma_cm_id *id, int type)
 {
+	bool xrc = type == RDMA_XRC_SEND || type == RDMA_XRC_RECV;
 	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = !xrc,
+			.max_send_sge = 1,
+			.max_recv_sge = !xrc},
+		.qp_type = (enum ibv_qp_type)type,
 	};
 
 	return rdma_create_qp(id, NULL, &attr) ? errno : 0;
 }
 
+/* An id of XRC comes with an address, by rdma_create_ep(), which resolves it and its route. 0 or errno. */
+static int make_xrc(const char *node, const char *service, int flags, int type)
+{
+	struct rdma_addrinfo hints = {
+		.ai_flags = flags, .ai_qp_type = type, .ai_port_space = RDMA_PS_IB};
+	struct rdma_addrinfo *res;
+	int err;
+
+	if (rdma_getaddrinfo(node, service, &hints, &res))
+		return errno ? errno : EINVAL;
+	err = rdma_create_ep(&own, res, NULL, NULL) ? errno : 0;
+	/* Kernels of OFED do not have that port space. */
+	if (err == EPROTONOSUPPORT) {
+		res->ai_port_space = RDMA_PS_TCP;
+		err = rdma_create_ep(&own, res, NULL, NULL) ? errno : 0;
+	}
+	rdma_freeaddrinfo(res);
+	return err ? err : rdma_migrate_id(own, channel) ? errno : 0;
+}
+
+static const char host0[] = "127.128.0.1";
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_ib ib;
+};
+
+/* The GID is a port's of host 0; or 0, which is any. */
+static void by_gid(union address *a, const union ibv_gid *gid)
+{
+	memset(a, 0, sizeof(*a));
+	a->ib.sib_family = AF_IB;
+	a->ib.sib_pkey = htons(0xffff);
+	if (gid)
+		memcpy(&a->ib.sib_addr, gid, sizeof(a->ib.sib_addr));
+	a->ib.sib_sid = htobe64(((uint64_t)kind->ps << 16) + PORT);
+	a->ib.sib_sid_mask = ~0ULL;
+}
+
+static int resolve(const union address *a)
+{
+	int err = rdma_create_id(channel, &own, NULL, kind->ps) ||
+		  rdma_resolve_addr(own, NULL, (struct sockaddr *)&a->any, 2000);
+
+	return ended(err, RDMA_CM_EVENT_ADDR_RESOLVED);
+}
+
+static int do_listen(void)
+{
+	union address a = {.in = {.sin_family = AF_INET, .sin_port = htons(PORT)}};
+	int err;
+
+	if (kind->passive_type == RDMA_XRC_RECV) {
+		err = make_xrc(NULL, "7471", RAI_PASSIVE, kind->passive_type);
+		return err ? err : rdma_listen(own, 4) ? errno : 0;
+	}
+	if (kind->gids)
+		by_gid(&a, NULL);
+	err = rdma_create_id(channel, &own, NULL, kind->ps) || rdma_bind_addr(own, &a.any) ||
+	      rdma_listen(own, 4);
+	return err ? errno : 0;
+}
+
+static int do_resolve(void)
+{
+	union address a = {.in = {.sin_family = AF_INET, .sin_port = htons(PORT)}};
+	union ibv_gid gid;
+	int err;
+
+	inet_pton(AF_INET, host0, &a.in.sin_addr);
+	err = kind->active_type == RDMA_XRC_SEND ? make_xrc(host0, "7471", 0, RDMA_XRC_SEND)
+						 : resolve(&a);
+	if (!err && kind->gids) {
+		/* The IP address has led to the GID. */
+		gid = own->route.addr.addr.ibaddr.dgid;
+		err = rdma_destroy_id(own) ? errno : 0;
+		by_gid(&a, &gid);
+		if (!err)
+			err = resolve(&a);
+	}
+	peer = own;
+	return err;
+}
+
+static int do_end(void)
+{
+	struct rdma_cm_id *ids[] = {own, peer == own ? NULL : peer};
+	int err = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (!ids[i])
+			continue;
+		if (ids[i]->qp)
+			rdma_destroy_qp(ids[i]);
+		if (rdma_destroy_id(ids[i]))
+			err = errno;
+	}
+	own = peer = NULL;
+	rdma_destroy_event_channel(channel);
+	channel = NULL;
+	return err;
+}
+
 static int do_step(char step)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(7471)};
 	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
 	int err;
 
 	switch (step) {
 	case 'l':
-		err = rdma_create_id(channel, &own, NULL, RDMA_PS_TCP) ||
-		      rdma_bind_addr(own, (struct sockaddr *)&in) || rdma_listen(own, 4);
-		return err ? errno : 0;
+		return do_listen();
 	case 'r':
-		inet_pton(AF_INET, "127.128.0.1", &in.sin_addr);
-		err = rdma_create_id(channel, &own, NULL, RDMA_PS_TCP) ||
-		      rdma_resolve_addr(own, NULL, (struct sockaddr *)&in, 2000);
-		peer = own;
-		return ended(err, RDMA_CM_EVENT_ADDR_RESOLVED);
+		return do_resolve();
 	case 'o':
+		if (kind->active_type == RDMA_XRC_SEND)
+			return 0;
 		return ended(rdma_resolve_route(own, 2000), RDMA_CM_EVENT_ROUTE_RESOLVED);
 	case 'c':
-		err = make_qp(own);
+		err = make_qp(own, kind->active_type);
 		return err ? err : rdma_connect(own, &param) ? errno : 0;
 	case 'a':
-		err = make_qp(peer);
+		err = make_qp(peer, kind->passive_type);
 		return err ? err : rdma_accept(peer, &param) ? errno : 0;
 	case 'd':
 		return rdma_disconnect(peer) ? errno : 0;
+	case 'x':
+		return do_end();
 	}
 	return ENOSYS;
 }
@@ -179,7 +340,7 @@ static int one_end(void)
 		fcntl(channel->fd, F_SETFL, O_NONBLOCK);
 	printf("%d\n", channel ? 0 : errno);
 	fflush(stdout);
-	while (channel && read(STDIN_FILENO, &step, 1) == 1) {
+	while (read(STDIN_FILENO, &step, 1) == 1) {
 		if (step == 'w' || step == 'n')
 			tell_event(step == 'w' ? PATIENCE_MS : 0);
 		else
@@ -241,7 +402,7 @@ static void begin(struct end *e, const char *host)
 			close(out[i]);
 		}
 		setenv("SOFTHCA_HOST", host, 1);
-		execl(program, program, "--steps", NULL);
+		execl(program, program, "--steps", kind->name, NULL);
 		_exit(127);
 	}
 	close(in[0]);
@@ -279,22 +440,33 @@ static void show(char *text, size_t room)
 		pclose(f);
 }
 
+static char shown[1 << 20];
+
 /* Waits until it says so. */
 static bool shows(const char *wanted[], unsigned int n)
 {
-	static char text[1 << 20];
 	unsigned int found = 0;
 
 	for (int ms = 0; ms < PATIENCE_MS && found < n; ms += 20) {
-		show(text, sizeof(text));
-		for (found = 0; found < n && strstr(text, wanted[found]); found++)
+		show(shown, sizeof(shown));
+		for (found = 0; found < n && strstr(shown, wanted[found]); found++)
 			;
 		if (found < n)
 			usleep(20000);
 	}
 	if (found < n)
-		say("softhca show never says %s: %.3000s", wanted[found], text);
+		say("softhca show never says %s: %.3000s", wanted[found], shown);
 	return found == n;
+}
+
+/* In what shows() has waited for. */
+static bool shows_no(const char *what)
+{
+	const char *at = strstr(shown, what);
+
+	if (at)
+		say("softhca show says %.200s", at);
+	return !at;
 }
 
 static unsigned int entries(const char *dir, const char *name)
@@ -342,6 +514,23 @@ static bool same_files(const char *dir, const unsigned int files[3])
 	       entries(dir, "files") == files[2];
 }
 
+/* The ends go on without ids: what the ids had went with them, and did not wait for the processes' end. */
+static bool no_objects(void)
+{
+	return shows_no("\"qps\":[{") && shows_no("\"cqs\":[{") && shows_no("\"xrc_domains\":[{");
+}
+
+static bool without_ids(struct end end[2], const char *steps)
+{
+	static const char *nothing[] = {"\"channels\":0,\"ids\":0,"};
+
+	if (!strstr(steps, "Ax") && !step(end, "Ax"))
+		return false;
+	if (!strstr(steps, "Bx") && !step(end, "Bx"))
+		return false;
+	return shows(nothing, 1) && no_objects();
+}
+
 static bool run(const char *dir, const char *steps, unsigned int files[3])
 {
 	static const char *nothing[] = {"\"channels\":0,\"ids\":0,", "\"connection_channels\":[]",
@@ -356,12 +545,14 @@ static bool run(const char *dir, const char *steps, unsigned int files[3])
 	for (word = strtok_r(copy, " ", &at); word && !failed; word = strtok_r(NULL, " ", &at))
 		if (!step(end, word) && !failed)
 			say("%s: %s", word, strerror(errno));
+	if (!failed && strchr(steps, 'x'))
+		(void)without_ids(end, steps);
 	for (int i = 0; i < 2; i++) {
 		end_of(&end[i]);
 		close(end[i].to);
 		fclose(end[i].from);
 	}
-	if (!failed && !shows(nothing, 4))
+	if (failed || !shows(nothing, 4) || !no_objects())
 		return false;
 	for (int ms = 0; ms < PATIENCE_MS && !same_files(dir, files); ms += 20)
 		usleep(20000);
@@ -379,13 +570,46 @@ static const char *patience(const char *steps)
 	return strstr(steps, "-110") ? "hasty" : "patient";
 }
 
+/* As one in which the ends that are killed end their ids instead. */
+static bool closed(const char *steps, char *copy, size_t room)
+{
+	if (!strchr(steps, '!') || strchr(steps, '+') || strstr(steps, "- "))
+		return false;
+	snprintf(copy, room, "%s", steps);
+	for (; (copy = strchr(copy, '!')); copy++)
+		*copy = 'x';
+	return true;
+}
+
+static unsigned int run_kind(const char *dir, const char *how, unsigned int files[3])
+{
+	unsigned int bad = 0;
+	char other[200];
+
+	for (const struct cm_case *c = kind->cases; c->name; c++) {
+		if (strcmp(how, patience(c->steps)))
+			continue;
+		if (!run(dir, c->steps, files)) {
+			printf("%s: %s: %s\n", kind->name, c->name, c->steps);
+			bad++;
+		}
+		if (closed(c->steps, other, sizeof(other)) && !run(dir, other, files)) {
+			printf("%s: %s, but it ends its ids: %s\n", kind->name, c->name, other);
+			bad++;
+		}
+	}
+	return bad;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int files[3], bad = 0;
 
-	if (argc == 2 && !strcmp(argv[1], "--steps"))
+	if (argc == 3 && !strcmp(argv[1], "--steps")) {
+		kind = kind_of(argv[2]);
 		return one_end();
-	if (argc != 4)
+	}
+	if (argc < 5)
 		return 2;
 	program = argv[0];
 	instance = argv[1];
@@ -394,11 +618,9 @@ int main(int argc, char **argv)
 	files[0] = entries(argv[2], "channels");
 	files[1] = entries(argv[2], "events");
 	files[2] = entries(argv[2], "files");
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (!strcmp(argv[3], patience(cases[i].steps)) &&
-		    !run(argv[2], cases[i].steps, files)) {
-			printf("%s: %s\n", cases[i].name, cases[i].steps);
-			bad++;
-		}
+	for (int i = 4; i < argc; i++) {
+		kind = kind_of(argv[i]);
+		bad += run_kind(argv[2], argv[3], files);
+	}
 	return bad != 0;
 }

@@ -486,13 +486,13 @@ static void many_cut_short(int from, int to)
 	CHECK(!pthread_join(reader, NULL));
 }
 
-static void connect_pair(int fds[3])
+static void connect_pair(int fds[3], int flags)
 {
 	pthread_t thread;
 
 	fds[0] = listen_there();
 	CHECK(!pthread_create(&thread, NULL, connect_there, &fds[1]));
-	fds[2] = accept(fds[0], NULL, NULL);
+	fds[2] = flags ? accept4(fds[0], NULL, NULL, flags) : accept(fds[0], NULL, NULL);
 	CHECK(!pthread_join(thread, NULL));
 	CHECK(is_rsocket(fds[1]) && is_rsocket(fds[2]));
 }
@@ -501,10 +501,10 @@ static void many(void)
 {
 	int fds[3];
 
-	connect_pair(fds);
+	connect_pair(fds, 0);
 	many_of_stream(fds[1], fds[2]);
 	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
-	connect_pair(fds);
+	connect_pair(fds, 0);
 	many_cut_short(fds[1], fds[2]);
 	CHECK(!close(fds[2]) && !close(fds[1]) && !close(fds[0]));
 	many_datagrams();
@@ -514,7 +514,7 @@ static void cut(void)
 {
 	int fds[3];
 
-	connect_pair(fds);
+	connect_pair(fds, 0);
 	shorter_file(fds[1], fds[2]);
 	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
 }
@@ -561,6 +561,52 @@ static void broken(bool by_ioctl)
 	CHECK(read(fd, in[0], 2) == -1 && errno == ECONNRESET);
 	CHECK(read(fd, in[0], 2) == 0);
 	CHECK(!close(fd) && !close(listener));
+}
+
+static bool cloexec(int fd)
+{
+	int flags = fcntl(fd, F_GETFD);
+
+	CHECK(flags == 0 || flags == FD_CLOEXEC);
+	return flags;
+}
+
+static int same(int fd, bool wanted)
+{
+	CHECK(is_rsocket(fd) && cloexec(fd) == wanted);
+	return fd;
+}
+
+/* FD_CLOEXEC is the number's, and as the program has set it, although what it executes gets no rsocket in any case. */
+static void descriptor_flags(void)
+{
+	int fds[3], fd, twin;
+
+	for (int i = 0; i < 2; i++) {
+		fd = same(socket(AF_INET, i ? SOCK_DGRAM : SOCK_STREAM, 0), false);
+		CHECK(!fcntl(fd, F_SETFD, FD_CLOEXEC) && cloexec(fd));
+		CHECK(!fcntl(fd, F_SETFD, 0) && !cloexec(fd));
+		CHECK(!close(fd));
+		fd = same(socket(AF_INET, (i ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0), true);
+		/* A copy has its own. */
+		twin = same(dup(fd), false);
+		CHECK(!fcntl(twin, F_SETFD, FD_CLOEXEC) && !fcntl(fd, F_SETFD, 0));
+		CHECK(cloexec(twin) && !cloexec(fd));
+		CHECK(!close(twin));
+		CHECK(same(fcntl(fd, F_DUPFD_CLOEXEC, twin), true) == twin && !close(twin));
+		CHECK(same(fcntl(fd, F_DUPFD, twin), false) == twin && !close(twin));
+		CHECK(same(dup3(fd, twin, O_CLOEXEC), true) == twin);
+		CHECK(same(dup2(fd, twin), false) == twin && !close(twin));
+		CHECK(!close(fd));
+	}
+	fd = same(socket(AF_INET, SOCK_STREAM, 0), false);
+	CHECK(!close_range((unsigned int)fd, (unsigned int)fd, CLOSE_RANGE_CLOEXEC) && cloexec(fd));
+	CHECK(!close(fd));
+	for (int i = 0; i < 2; i++) {
+		connect_pair(fds, i ? SOCK_CLOEXEC : 0);
+		same(fds[2], i);
+		CHECK(!close(fds[2]) && !close(fds[1]) && !close(fds[0]));
+	}
 }
 
 static void serve(void)
@@ -610,6 +656,8 @@ int main(int argc, char **argv)
 		names();
 	else if (!strcmp(what, "ranges"))
 		ranges();
+	else if (!strcmp(what, "flags"))
+		descriptor_flags();
 	else if (!strcmp(what, "many"))
 		many();
 	else if (!strcmp(what, "cut"))

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: librspreload.so, in front of the shim and behind it: which sockets its configuration file makes rsockets, by
-# program, domain, type and protocol; what children may do; calls under their other names; and a server that forks, which the file leaves out.
+# program, domain, type and protocol; what children may do; calls under their other names; and servers that fork: one that the file leaves
+# out, and ones with RDMAV_FORK_SAFE.
 . "$srcdir/lib.sh" || exit 1
 
 export cm=${OURS%%:*}/../../librdmacm/.libs
@@ -69,6 +70,7 @@ for order in front behind; do
 	ok "sockets that become plain ones, $order" under $order "$PROGRAMS/preload_plain"
 	ok "the calls under their other names, $order" under $order client names
 	ok "close_range() and closefrom(), $order" under $order client ranges
+	ok "FD_CLOEXEC, $order" under $order client flags
 	ok "a program that destroys the channels of an id itself, $order" under $order "$PROGRAMS/preload_channel"
 	for how in range from each; do
 		ok "a program that closes all that it does not know, $how, $order" under $order "$PROGRAMS/preload_close" $how
@@ -98,5 +100,45 @@ forking_server() {
 		[ "$("$1" front client ask "$(cat "$1.port")")" = echo ] && wait $server' - "$tmp/under"
 }
 ok "a server that forks, left out by the file" forking_server
+# With RDMAV_FORK_SAFE each child's connection is an rsocket, whichever library an end has.
+rm -f "$RS_PRELOAD_CONFIG"
+others=/usr/lib/$(uname -m)-linux-gnu
+export others
+cat >"$tmp/others" <<-'END'
+	#!/bin/bash
+	shift
+	export LD_LIBRARY_PATH=$others LD_PRELOAD=$others/rsocket/librspreload.so:$LD_PRELOAD
+	exec timeout 40 "$@"
+END
+chmod +x "$tmp/others"
+forking_mode() { # forking_mode ORDER OPTION...: of softhca run
+	order=$1
+	shift
+	RDMAV_FORK_SAFE=1 timeout 60 "$SOFTHCA" run --require-traffic "$@" -- "$tmp/under" "$order" "$PROGRAMS/preload_fork"
+}
+forking_between() { # forking_between SERVER'S-LIBRARY CLIENT'S-LIBRARY
+	rm -f "$tmp/port"
+	RDMAV_FORK_SAFE=1 timeout 60 "$SOFTHCA" run --require-traffic -- bash -c '
+		"$1/$2" front server serve >"$1/port" 2>"$1/err" &
+		server=$!
+		until [ -s "$1/port" ]; do
+			kill -0 $server || { cat "$1/err"; exit 1; }
+			sleep 0.1
+		done
+		[ "$("$1/$3" front client ask "$(cat "$1/port")")" = echo ] && wait $server' - "$tmp" "$1" "$2"
+}
+for face in ofed mainline; do
+	for mmio in kick trap; do
+		each_once $face $mmio || continue
+		ok "a server that forks, and its clients, $face, $mmio" forking_mode front --kernel $face --mmio $mmio
+	done
+done
+ok "a server that forks, and its clients, behind" forking_mode behind
+if [ -e "$others/rsocket/librspreload.so" ]; then
+	ok "a server that forks, with Debian's client" forking_between under others
+	ok "Debian's server that forks, with our client" forking_between others under
+else
+	skip "a server that forks, with Debian's library" "install librdmacm1"
+fi
 ok "nothing is left behind" until_true no_instance
 finish

@@ -21,6 +21,16 @@
 
 #include "rsocket_pair.h"
 
+/* FD_CLOEXEC is the descriptor's. */
+static void descriptor_flags(int rs)
+{
+	CHECK(rfcntl(rs, F_GETFD) == FD_CLOEXEC && fcntl(rs, F_GETFD) == FD_CLOEXEC);
+	CHECK(!rfcntl(rs, F_SETFD, 0));
+	CHECK(rfcntl(rs, F_GETFD) == 0 && fcntl(rs, F_GETFD) == 0);
+	CHECK(!rfcntl(rs, F_SETFD, FD_CLOEXEC));
+	CHECK(rfcntl(rs, F_GETFD) == FD_CLOEXEC && fcntl(rs, F_GETFD) == FD_CLOEXEC);
+}
+
 static void test_connecting(void)
 {
 	struct sockaddr_in addr, name;
@@ -38,6 +48,7 @@ static void test_connecting(void)
 	CHECK(get_int(rs, SOL_SOCKET, SO_ACCEPTCONN) == 1);
 	CHECK(!rfcntl(rs, F_SETFL, O_NONBLOCK));
 	CHECK(rfcntl(rs, F_GETFL) & O_NONBLOCK);
+	descriptor_flags(rs);
 	FAILS(raccept(rs, NULL, NULL), EAGAIN);
 	other = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	FAILS(rsend(other, "x", 1, 0), ENOTCONN);
@@ -57,6 +68,7 @@ static void test_connecting(void)
 	} while (!(fds[0].revents & POLLIN));
 	one = raccept(rs, (struct sockaddr *)&name, &len);
 	CHECK(one >= 0 && name.sin_family == AF_INET);
+	descriptor_flags(one);
 	CHECK(wait_for(other, POLLOUT) == POLLOUT);
 	CHECK(get_int(other, SOL_SOCKET, SO_ERROR) == 0);
 	FAILS(rconnect(other, (struct sockaddr *)&addr, sizeof(addr)), EISCONN);

@@ -266,7 +266,7 @@ static void port_down(void **state)
 	struct rig r;
 	struct sh_port_msg down = {.port = 1, .what = SH_PORT_DOWN};
 	struct sh_status st;
-	uint32_t id;
+	uint32_t id, own, passive;
 
 	(void)state;
 	begin(&r, SH_FACE_MAINLINE);
@@ -279,11 +279,25 @@ static void port_down(void **state)
 		usleep(1000);
 	assert_int_equal(r.ev.event, CM_EV_UNREACHABLE);
 	assert_int_equal(r.ev.status, -ETIMEDOUT);
+	assert_int_equal(event(&r, 0), -1);
+	/* Its own port is down: there is no path to it, and none from it. */
+	own = create(&r, 0, CM_PS_TCP);
+	assert_int_equal(bind_to(&r, 0, own, "127.128.0.1", 0), 0);
+	assert_int_equal(resolve(&r, 0, own, "127.128.1.1", 1000), 0);
+	assert_int_equal(event(&r, 0), CM_EV_ADDR_RESOLVED);
+	assert_int_equal(two(&r, 0, CM_RESOLVE_ROUTE, own, 10), 0);
+	while (event(&r, 0) == -1)
+		usleep(1000);
+	assert_int_equal(r.ev.event, CM_EV_ROUTE_ERROR);
+	assert_int_equal(r.ev.status, -ETIMEDOUT);
 	down.what = SH_PORT_UP;
 	assert_true(port_change(&r.t->k, &down, true, &st));
-	id = routed(&r, 1, CM_PS_TCP, "127.128.0.1");
-	assert_int_equal(connect_len(&r, 1, id, 0), 0);
-	assert_int_equal(event(&r, 0), CM_EV_CONNECT_REQUEST);
+	assert_int_equal(two(&r, 0, CM_RESOLVE_ROUTE, own, 1000), 0);
+	assert_int_equal(event(&r, 0), CM_EV_ROUTE_RESOLVED);
+	/* Up again: a connection stands, and ends. */
+	id = establish(&r, &passive);
+	assert_int_equal(two(&r, 1, CM_DISCONNECT, id, 0), 0);
+	assert_int_equal(event(&r, 0), CM_EV_DISCONNECTED);
 	end(&r);
 }
 
