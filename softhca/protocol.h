@@ -51,11 +51,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SH_WIRE_VERSION 14
-#define SH_MSG_MAX	65536
-#define SH_MAX_ACTIONS	64
-#define SH_MAX_RINGS	2
-#define SH_COMMAND_MAX	512 /* bytes of a command that the daemon looks at */
+#define SH_WIRE_VERSION	    15
+#define SH_MSG_MAX	    65536
+#define SH_MAX_ACTIONS	    64
+#define SH_MAX_RINGS	    2
+#define SH_COMMAND_MAX	    512		/* bytes of a command that the daemon looks at */
+#define SH_COMMAND_EXTENDED 0x80000000u /* in a command's number */
 
 #define SH_MARKER     "softhca instance, inode %llu\n"
 #define SH_MARKER_MAX 64

@@ -93,7 +93,10 @@ int launch_daemon(const char *dir, const struct run_options *opt, bool leased)
 	if (pid < 0) {
 		int err = errno;
 
-		complain("cannot start the daemon: %s", strerror(err));
+		complain("cannot start the daemon: %s%s", strerror(err),
+			 err == EAGAIN ? ": too many processes of this user (ulimit -u), or of the "
+					 "container (docker run --pids-limit)"
+				       : "");
 		close(ready[0]);
 		close(ready[1]);
 		return -err;

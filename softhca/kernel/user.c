@@ -15,10 +15,27 @@
 #include "kern.h"
 #include "user.h"
 
+/*
+ * Where a userfaultfd of the client has yet to fill a page, process_vm_readv() waits for the client. A
+ * read of its memory's descriptor fails instead. The shim has filled it as a rule (shim/files/touch.h).
+ */
+static bool has_pages(const struct user *user, uint64_t addr, size_t len)
+{
+	uint64_t end = addr + len;
+	char byte;
+
+	for (; user->mem > 0 && addr < end; addr = (addr | (K_PAGE - 1)) + 1)
+		if (sh_witness_move(user->mem, addr, &byte, 1, false) != 1)
+			return false;
+	return true;
+}
+
 static int move(const struct user *user, uint64_t addr, void *buf, size_t len, bool out)
 {
 	char *p = buf;
 
+	if (!has_pages(user, addr, len))
+		return -EFAULT;
 	while (len) {
 		struct iovec local[] = {{0}, {.iov_base = p, .iov_len = len}};
 		struct iovec remote[] = {{0},

@@ -498,6 +498,60 @@ static void *sits(void *arg)
 	return arg;
 }
 
+static struct {
+	uint8_t *answer;
+	int over;
+} late;
+
+static void *asks(void *arg)
+{
+	struct {
+		uint32_t number;
+		uint16_t in, out; /* in words */
+		uint64_t answer;
+	} query_device = {1, sizeof(query_device) / 4, 44, (uintptr_t)late.answer};
+
+	CHECK_EQ(write(s.context->cmd_fd, &query_device, sizeof(query_device)),
+		 sizeof(query_device));
+	__atomic_store_n(&late.over, 1, __ATOMIC_SEQ_CST);
+	return arg;
+}
+
+/*
+ * The answer to a command goes to a page that the program has yet to fill. The thread waits for that,
+ * and neither the daemon nor another thread does.
+ */
+static void answered_late(int arg)
+{
+	int fd = open_userfaultfd();
+	struct uffdio_zeropage zero = {0};
+	pthread_t thread;
+
+	(void)arg;
+	if (fd < 0)
+		return;
+	up();
+	late.answer = pages(FILLED);
+	late.over = 0;
+	CHECK_EQ(give(fd, late.answer), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, asks, NULL), 0);
+	for (int i = 0; i < 100; i++) {
+		struct ibv_context *other = open_device(0);
+
+		sleep_ms(1);
+		CHECK_EQ(ibv_close_device(other), 0);
+	}
+	CHECK(!__atomic_load_n(&late.over, __ATOMIC_SEQ_CST));
+	zero.range = (struct uffdio_range){(uintptr_t)late.answer, PAGE};
+	CHECK_EQ(ioctl(fd, UFFDIO_ZEROPAGE, &zero), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	/* The device's GUID, behind the version of its firmware. */
+	CHECK_EQ(memcmp(late.answer + 8, &(uint64_t){0}, 8) != 0, 1);
+	munmap(late.answer, FILLED * PAGE);
+	close(fd);
+	down();
+}
+
 /*
  * Beside a thread the memory stays device memory, which has no missing pages: the program is told so, and its memory is as
  * it was. What it has not registered is filled.
@@ -648,6 +702,7 @@ int main(int argc, char **argv)
 	repeat(argc, argv, "joiner", joiner);
 	repeat(argc, argv, "filled", filled);
 	repeat(argc, argv, "filled_beside", filled_beside);
+	repeat(argc, argv, "answered_late", answered_late);
 	repeat(argc, argv, "rings", rings);
 	repeat(argc, argv, "traces", traces);
 	return 0;

@@ -16,6 +16,7 @@
 #include "command.h"
 #include "context.h"
 #include "events.h"
+#include "touch.h"
 #include "softhca/shim/doorbells/kick.h"
 #include "softhca/shim/memory/memory.h"
 #include "softhca/shim/memory/share.h"
@@ -43,6 +44,22 @@ struct request { /* of the first pass */
 	char text[SH_COMMAND_MAX];
 };
 
+/* How much the daemon may write as an answer, as the command says. */
+static uint64_t answer_room(const struct request *req)
+{
+	struct {
+		uint32_t number;
+		uint16_t in, out;
+		uint64_t answer;
+		uint16_t more_in, more_out; /* of an extended command */
+	} head = {0};
+	uint32_t here = req->cmd.here;
+
+	memcpy(&head, req->text, here < sizeof(head) ? here : sizeof(head));
+	return head.number & SH_COMMAND_EXTENDED ? (head.out + (uint64_t)head.more_out) * 8
+						 : head.out * UINT64_C(4);
+}
+
 /*
  * Reads the command from the application's memory, as a kernel does: the address may be a mistake.
  * If not all of it is there, the daemon finds out what is wrong.
@@ -54,6 +71,9 @@ static void take_command(struct request *req)
 	cmd->here = cmd->len < SH_COMMAND_MAX ? (uint32_t)cmd->len : SH_COMMAND_MAX;
 	if (cmd->here && sh_peek_as(cmd->tid, req->text, cmd->addr, cmd->here))
 		cmd->here = 0;
+	if (cmd->len > cmd->here)
+		touch(cmd->addr, cmd->len);
+	touch_answer(req->text, cmd->here, answer_room(req));
 }
 
 /* May the daemon count memory for it? So it may for what the shim could not read. */

@@ -12,6 +12,7 @@
 #include "command.h"
 #include "context.h"
 #include "rdmacm.h"
+#include "touch.h"
 
 bool shim_cm_of_stat(int fd, const struct stat *st, struct shim_fifo *cm)
 {
@@ -60,7 +61,11 @@ static const struct sh_cm_header *take_command(struct request *req, const struct
 
 	if (here && sh_peek_as(tid, req->text, (uintptr_t)buf, here))
 		here = 0;
+	if (len > here)
+		touch((uintptr_t)buf, len);
 	h = here < sizeof(*h) ? NULL : (const void *)req->text;
+	if (h)
+		touch_answer(req->text, here, h->out);
 	req->cmd = (struct sh_cm_command){
 		.type = SH_MSG_CM_COMMAND,
 		.tid = tid,

@@ -3,12 +3,15 @@
  * umad. An open file is a FIFO (fifo.h) with a byte for each unread datagram: the daemon has the
  * datagrams.
  */
+#include <sys/ioctl.h>
+
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "softhca/shim/attach.h"
 #include "softhca/shim/compiler.h"
 #include "names.h"
 #include "softhca/shim/sandbox.h"
+#include "touch.h"
 #include "umad.h"
 
 /* Has this process, or one that it was forked from, opened, written to or controlled one? */
@@ -114,13 +117,17 @@ long shim_umad_write(const struct shim_fifo *file, const void *buf, size_t len)
 {
 	struct sh_mad_call req = request(file, SH_MAD_WRITE, buf, len);
 
+	touch((uintptr_t)buf, len);
 	return call(&req);
 }
 
 long shim_umad_read(int fd, const struct shim_fifo *file, void *buf, size_t len)
 {
 	struct sh_mad_call req = request(file, SH_MAD_READ, buf, len);
-	long ret = shim_fifo_reads(file) ? call(&req) : -EBADF;
+	long ret;
+
+	touch((uintptr_t)buf, len);
+	ret = shim_fifo_reads(file) ? call(&req) : -EBADF;
 
 	return ret == -EAGAIN ? shim_fifo_wait(fd, file, call, &req) : ret;
 }
@@ -130,5 +137,6 @@ long shim_umad_ioctl(const struct shim_fifo *file, unsigned long number, void *a
 	struct sh_mad_call req = request(file, SH_MAD_IOCTL, arg, 0);
 
 	req.request = number;
+	touch((uintptr_t)arg, _IOC_SIZE(number));
 	return call(&req);
 }
