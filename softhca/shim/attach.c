@@ -40,6 +40,7 @@
 #include "sandbox.h"
 #include "say.h"
 #include "softhca/shim/memory/share.h"
+#include "softhca/shim/signals/alternate.h"
 #include "softhca/shim/signals/signals.h"
 #include "stack.h"
 #include "softhca/shim/memory/still.h"
@@ -48,7 +49,7 @@
 
 struct shim shim;
 struct sh_dev shim_dev;
-uint32_t shim_stale;
+uint32_t shim_unusual;
 bool shim_ready;
 
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -115,7 +116,7 @@ static void begin_child(void)
 	control.fd = -1;
 	sh_process_forked();
 	shim_share_forked();
-	__atomic_store_n(&shim_stale, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&shim_unusual, SHIM_STALE + alternate_forked(), __ATOMIC_RELEASE);
 }
 
 void shim_forked(void)
@@ -376,7 +377,7 @@ static struct sh_ident root(void)
 
 static int connect_now(void)
 {
-	uint32_t again = shim_dev.inst && !shim_stale ? shim_dev.proc + 1 : 0;
+	uint32_t again = shim_dev.inst && !shim_stale() ? shim_dev.proc + 1 : 0;
 	struct sh_hello_reply hello;
 	int fd, memfd = -1, err;
 
@@ -400,7 +401,7 @@ static int connect_now(void)
 	sh_ident_take(control.fd, &control.id);
 	control.pid = getpid();
 	control.root = root();
-	__atomic_store_n(&shim_stale, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_and(&shim_unusual, ~SHIM_STALE, __ATOMIC_RELEASE);
 	return 0;
 fail:
 	if (memfd >= 0)
@@ -445,8 +446,7 @@ static void announce(enum sh_waits what, uint64_t a, uint64_t b)
 	int saved = errno;
 
 	/* Another thread may attach this process at this moment: pairs with attach(). */
-	if (!__atomic_load_n(&described, __ATOMIC_ACQUIRE) ||
-	    __atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&described, __ATOMIC_ACQUIRE) || shim_stale())
 		return;
 	if (what == SH_WAITS_NOT)
 		sh_wait_end(&shim_dev);

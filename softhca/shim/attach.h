@@ -36,7 +36,20 @@ struct shim {
 };
 extern struct shim shim;
 extern struct sh_dev shim_dev; /* inst is NULL before the first connection */
-extern uint32_t shim_stale;    /* nonzero in a forked child until it has its own connection */
+
+/*
+ * What a thread that is about to enter the device has to heed, in one word, because it looks at every
+ * post. SHIM_STALE: this is a forked child that has no connection of its own yet. And for each thread
+ * that runs a handler of the program on an alternate stack, SHIM_ALTERNATE (signals/alternate.h).
+ */
+#define SHIM_STALE     1u
+#define SHIM_ALTERNATE 2u
+extern uint32_t shim_unusual;
+
+static inline bool shim_stale(void)
+{
+	return __atomic_load_n(&shim_unusual, __ATOMIC_ACQUIRE) & SHIM_STALE;
+}
 
 void shim_init(void);
 bool shim_host_exists(unsigned int host); /* by the instance's files; shim.dir is set */

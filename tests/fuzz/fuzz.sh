@@ -85,6 +85,7 @@ make_it() {
 	}
 }
 : >"$log"
+echo "Building the targets, which the first time takes minutes: $log"
 if [ ! -f "$dir/config.status" ]; then
 	"$top_srcdir/scripts/answers" "$top_builddir" >"$dir/config.cache" || exit 1
 	(cd "$dir" && "$top_srcdir/configure" --config-cache --disable-shared CC=clang CFLAGS="$flags" \

@@ -13,21 +13,17 @@
 #include "softhca/shim/attach.h"
 #include "bus.h"
 #include "softhca/shim/compiler.h"
+#include "softhca/shim/signals/alternate.h"
+#include "softhca/shim/stack.h"
 
 #define SEND_DOORBELL 0x14
 #define ARM_DOORBELL  0x20
 #define BF_BUFFER     256
 
-/* A forked child makes a connection of its own before its first doorbell. */
-static bool ready(void)
-{
-	return likely(!__atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE)) || shim_refresh();
-}
+enum bell { RING, RECV, ARM };
 
-void shim_ring(uint32_t ctx, uint32_t qpn)
+SH_INLINE void on_ring(uint32_t ctx, uint32_t qpn)
 {
-	if (unlikely(!ready()))
-		return;
 	if (likely(sh_enter(&shim_dev))) {
 		sh_ring(&shim_dev, ctx, qpn);
 		sh_leave(&shim_dev);
@@ -36,10 +32,20 @@ void shim_ring(uint32_t ctx, uint32_t qpn)
 	}
 }
 
-void shim_arm(uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
+SH_INLINE void on_recv(uint32_t ctx, uint32_t qpn)
 {
-	if (unlikely(!ready()))
+	if (likely(!sh_recv_matters(&shim_dev, ctx, qpn)))
 		return;
+	if (likely(sh_enter(&shim_dev))) {
+		sh_recv_posted(&shim_dev, ctx, qpn);
+		sh_leave(&shim_dev);
+	} else {
+		sh_recv_later(&shim_dev, ctx, qpn);
+	}
+}
+
+SH_INLINE void on_arm(uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
+{
 	if (likely(sh_enter(&shim_dev))) {
 		sh_arm(&shim_dev, ctx, cqn, dw0, dw1);
 		sh_leave(&shim_dev);
@@ -48,16 +54,71 @@ void shim_arm(uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
 	}
 }
 
+struct doorbell {
+	enum bell bell;
+	uint32_t ctx, number, dw0, dw1;
+};
+
+/* A forked child makes a connection of its own before its first doorbell. */
+static int carry_out(void *arg)
+{
+	const struct doorbell *d = arg;
+
+	if (shim_stale() && !shim_refresh())
+		return 0;
+	switch (d->bell) {
+	case RING:
+		on_ring(d->ctx, d->number);
+		break;
+	case RECV:
+		on_recv(d->ctx, d->number);
+		break;
+	case ARM:
+		on_arm(d->ctx, d->number, d->dw0, d->dw1);
+		break;
+	}
+	return 0;
+}
+
+/* The device needs more room than an alternate stack may have. */
+static __attribute__((noinline)) void unusually(enum bell bell, uint32_t ctx, uint32_t number,
+						uint32_t dw0, uint32_t dw1)
+{
+	struct doorbell d = {bell, ctx, number, dw0, dw1};
+
+	if (alternate_here())
+		(void)stack_spare(carry_out, &d);
+	else
+		carry_out(&d);
+}
+
+static inline bool usual(void)
+{
+	return likely(!__atomic_load_n(&shim_unusual, __ATOMIC_ACQUIRE));
+}
+
+void shim_ring(uint32_t ctx, uint32_t qpn)
+{
+	if (usual())
+		on_ring(ctx, qpn);
+	else
+		unusually(RING, ctx, qpn, 0, 0);
+}
+
+void shim_arm(uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
+{
+	if (usual())
+		on_arm(ctx, cqn, dw0, dw1);
+	else
+		unusually(ARM, ctx, cqn, dw0, dw1);
+}
+
 void shim_recv(uint32_t ctx, uint32_t qpn)
 {
-	if (unlikely(!ready()) || likely(!sh_recv_matters(&shim_dev, ctx, qpn)))
-		return;
-	if (likely(sh_enter(&shim_dev))) {
-		sh_recv_posted(&shim_dev, ctx, qpn);
-		sh_leave(&shim_dev);
-	} else {
-		sh_recv_later(&shim_dev, ctx, qpn);
-	}
+	if (usual())
+		on_recv(ctx, qpn);
+	else
+		unusually(RECV, ctx, qpn, 0, 0);
 }
 
 static uint32_t word(const uint8_t *value)

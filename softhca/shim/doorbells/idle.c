@@ -136,8 +136,7 @@ static bool yield(uint64_t now)
  */
 static struct sh_proc *own_proc(void)
 {
-	return __atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE) ? NULL
-							      : sh_proc(&shim_dev, shim_dev.proc);
+	return shim_stale() ? NULL : sh_proc(&shim_dev, shim_dev.proc);
 }
 
 /* True when the thread has slept, or another thread has run. */

@@ -23,6 +23,7 @@
 #include "softhca/host/sys.h"
 #include "softhca/shim/attach.h"
 #include "softhca/shim/compiler.h"
+#include "alternate.h"
 #include "handlers.h"
 #include "softhca/shim/interpose.h"
 #include "signals.h"
@@ -214,7 +215,11 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	if (handler) {
 		bool blocked = sigismember(&((ucontext_t *)context)->uc_sigmask, SIGBUS) == 1;
 
+		bool alternate = alternate_begin(context);
+
 		handler(sig, info, context);
+		if (alternate)
+			alternate_end();
 		/* In the program's handler for SIGBUS that was so before. */
 		if (!blocked)
 			shim_signals_handled(context);
