@@ -275,7 +275,8 @@ static void print_threads(const json_t *threads, json_int_t daemon, json_int_t a
 		print_wrapped(2, 6, line);
 	}
 	if (left_out)
-		printf("and %u more threads, none of them in softhca's code\n", left_out);
+		printf("and %u more thread%s, not in softhca's code\n", left_out,
+		       left_out == 1 ? "" : "s");
 }
 
 static void print_due(const json_t *list, bool lost)
