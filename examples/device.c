@@ -59,8 +59,11 @@ const char *pp_open_advice(int err)
 	case ENXIO:
 		return "The device is gone: its driver was unloaded, or the adapter failed. "
 		       "ibv_devices lists those that are left.";
+	case ENOMEM:
+		return "If no line above says why, the memory or the addresses of the process are "
+		       "limited: see `ulimit -v` and `ulimit -d`.";
 	default:
-		return pp_memory_advice(err);
+		return NULL;
 	}
 }
 

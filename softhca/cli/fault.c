@@ -9,7 +9,7 @@
 #include "softhca.h"
 #include "softhca/device/memory/fault_rule.h"
 
-/* If wrong is not NULL, says first what was wrong. */
+/* If wrong is not NULL, says what was wrong, and the first lines alone: so it stays on the screen. */
 static int usage(int status, const char *wrong)
 {
 	if (wrong)
@@ -22,7 +22,13 @@ static int usage(int status, const char *wrong)
 	      "       softhca fault NAME partition on|off [SCOPE]\n"
 	      "       softhca fault NAME off [SCOPE]\n"
 	      "       softhca fault NAME seed N\n"
-	      "SCOPE: [--from END] [--to END] [--qp NUMBER]\n\n"
+	      "SCOPE: [--from END] [--to END] [--qp NUMBER]\n",
+	      status ? stderr : stdout);
+	if (wrong) {
+		fputs("softhca fault --help says more.\n", stderr);
+		return status;
+	}
+	fputs("\n"
 	      "Drop, duplicate, corrupt or delay packets of the fabric. RATE is the share of all "
 	      "packets\n"
 	      "from now on that is hit (5% or 0.05). COUNT (a whole number without a sign) hits "

@@ -18,12 +18,11 @@
 void complain_left(const char *dir, const struct sh_left *left)
 {
 	if (left->failed) {
-		complain(
-			"cannot remove %s/%s, which an instance that has ended has left: %s%s; the "
-			"next softhca run or start tries again",
-			dir, left->path, left->why,
-			left->failed == EMFILE ? "; raise the limit of open files (ulimit -n 1024)"
-					       : "");
+		complain("cannot remove %s/%s, a leftover of an instance that has ended: %s%s; the "
+			 "next softhca run or start tries again",
+			 dir, left->path, left->why,
+			 left->failed == EMFILE ? "; raise the limit of open files (ulimit -n 1024)"
+						: "");
 		return;
 	}
 	complain("%s/%s is left alone: %s; move it elsewhere, and the next softhca run or start "
@@ -94,8 +93,8 @@ int launch_daemon(const char *dir, const struct run_options *opt, bool leased)
 		int err = errno;
 
 		complain("cannot start the daemon: %s%s", strerror(err),
-			 err == EAGAIN ? ": too many processes of this user (ulimit -u), or of the "
-					 "container (docker run --pids-limit)"
+			 err == EAGAIN ? ": this user has too many processes (ulimit -u), or the "
+					 "container has (docker run --pids-limit)"
 				       : "");
 		close(ready[0]);
 		close(ready[1]);

@@ -88,7 +88,7 @@ void shim_say_unreachable(int err)
 		shim_say("no device can be opened: the daemon of the instance may not reach the "
 			 "memory of this process "
 			 "(process_vm_readv): it has another user or PID namespace, its executable "
-			 "cannot be read, it has said prctl(PR_SET_DUMPABLE, 0), or a security "
+			 "cannot be read, it has called prctl(PR_SET_DUMPABLE, 0), or a security "
 			 "profile forbids it; see softhca doctor");
 		break;
 	case -EPROTO:

@@ -228,6 +228,7 @@ ok "a kind with options, without it" wrong 2 'which instance? Its name stands in
 ok "an instance that has the name of a kind" wrong 125 'no instance "drop" of user' fault drop drop 5%
 ok "fault without a kind" wrong 2 'what is to happen to packets?' fault lab
 ok "fault without a rate" wrong 2 'how many packets?' fault lab drop
+ok "the question stays on the screen" [ "$(wc -l <"$tmp/err")" -le 10 ]
 ok "fault of no kind" wrong 2 'unknown fault "lose"' fault lab lose
 ok "a number of packets that is none" wrong 2 \
 	'cannot set drop on instance "lab": "abc" is neither a rate (5%, 0.05) nor a count (3, the next three packets) nor off' fault lab drop abc
