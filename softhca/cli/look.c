@@ -217,22 +217,11 @@ static void note_slot(void *arg, const struct sh_thread *slot)
 
 /* ---- the whole ---- */
 
-/*
- * A program that polls goes on between the looks at what its CQ has and at what it has polled. The
- * difference, modulo 2^24, is below 0 then: all has been polled.
- */
-static bool overtaken(const struct sh_due *due)
-{
-	return due->kind == SH_DUE_POLL && due->count >= UINT32_C(1) << 23;
-}
-
 static void note_due(void *arg, const struct sh_due *due)
 {
 	struct look *l = arg;
 	struct sh_due *grown;
 
-	if (overtaken(due))
-		return;
 	if (l->ndue % 64 == 0) {
 		grown = realloc(l->due, (l->ndue + 64) * sizeof(*grown));
 		if (!grown) {

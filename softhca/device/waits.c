@@ -433,14 +433,19 @@ static void look_at_srq(const struct look *l, uint32_t hca, const struct sh_srq 
 static void look_at_cq(const struct look *l, uint32_t hca, const struct sh_cq *cq)
 {
 	struct sh_due d = {.hca = hca, .number = cq->cqn, .proc = proc_of(l->dev, cq->ctx)};
-	uint32_t ci, arm, from, last;
+	uint32_t ci, arm, from, last, producer;
 
 	if (cq->live != SH_LIVE || !d.proc ||
 	    !word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, set_ci), &ci))
 		return;
-	d.progress = (uint64_t)cq->producer << 32 | ci;
-	d.count = (cq->producer - ci) & MLX4_CQ_DB_CI_MASK;
-	ci = cq->producer - d.count;
+	/* Read last: a program that polls at this moment must not seem to have polled more than came. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	producer = __atomic_load_n(&cq->producer, __ATOMIC_RELAXED);
+	d.progress = (uint64_t)producer << 32 | ci;
+	d.count = (producer - ci) & MLX4_CQ_DB_CI_MASK;
+	if (d.count > 1u << cq->log_size)
+		d.count = 0;
+	ci = producer - d.count;
 	if (d.count) {
 		d.kind = SH_DUE_POLL;
 		l->fn(l->arg, &d);
@@ -453,7 +458,7 @@ static void look_at_cq(const struct look *l, uint32_t hca, const struct sh_cq *c
 	}
 	/* Entries that were polled or announced need no event. */
 	from = (int32_t)(cq->last_notified - ci) > 0 ? cq->last_notified : ci;
-	last = cq->armed == SH_ARM_ANY ? cq->producer : cq->solicited_producer;
+	last = cq->armed == SH_ARM_ANY ? producer : cq->solicited_producer;
 	if (cq->armed != SH_ARM_NONE && (int32_t)(last - from) > 0) {
 		d.kind = SH_DUE_EVENT;
 		d.count = last - from;

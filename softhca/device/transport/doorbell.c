@@ -64,8 +64,7 @@ static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
 	qp = *hca ? sh_qp_of(*hca, qpn) : NULL;
 	if (!qp)
 		return NULL;
-	if (__builtin_expect(!sh_lock_free(dev, &qp->lock), 0) &&
-	    is_left(dev, qp, ctx, qpn, later))
+	if (__builtin_expect(!sh_lock_free(dev, &qp->lock), 0) && is_left(dev, qp, ctx, qpn, later))
 		return NULL;
 	if (qp->qpn == qpn && qp->ctx == ctx)
 		return qp;
