@@ -2,12 +2,15 @@
 /*
  * Description: a signal handler posts from an alternate stack of the size that docs/softhca.md names,
  * also where it is the first post of its thread: SEND, RDMA WRITE, XRC SEND, a receive, the arming of a
- * CQ. The page below the stack cannot be touched. A handler may leave the stack with siglongjmp().
+ * CQ. The page below the stack cannot be touched. A handler may leave the stack with siglongjmp(). One
+ * that opens a file needs no more than SIGSTKSZ has been for decades.
  */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "xrc_test.h"
 
@@ -185,6 +188,30 @@ static void does_in_small(int i)
 	does(&operations[i], frame() * (!strcmp(mmio, "trap") ? 2 : 1) + ROOM);
 }
 
+/* A handler of a crash opens its log so. */
+static int uses_files(void)
+{
+	struct stat st;
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	bool good = fd >= 0 && write(fd, "", 1) == 1 && !stat("/tmp", &st);
+
+	return close(fd) == 0 && good ? 0 : EIO;
+}
+
+static const struct operation files = {"files", uses_files, false, false};
+
+static void does_files(int size)
+{
+	opens();
+	now = &files;
+	/* Not from the loader's first call, see above. */
+	CHECK_EQ(uses_files(), 0);
+	alternate((size_t)size);
+	result = -1;
+	CHECK_EQ(raise(SIGUSR1), 0);
+	CHECK_EQ(result, 0);
+}
+
 int main(void)
 {
 	test_begin();
@@ -192,5 +219,8 @@ int main(void)
 		join(spawn(shows, i));
 	for (int i = 0; i < OPERATIONS; i++)
 		join(spawn(does_in_small, i));
+	/* A larger frame fits into no stack of that size anyway. */
+	if (!SANITIZED && frame() <= 3584)
+		join(spawn(does_files, 8192));
 	return 0;
 }
