@@ -774,11 +774,14 @@ void sh_requester_thrown(struct sh_dev *dev)
 
 	if (!e.qp)
 		return;
-	sh_self.engine.qp = NULL;
+	/* It is forgotten last: a thread that is thrown out of here comes back to it. */
 	if (sh_lock_within(dev, &e.qp->lock, SH_WAIT_BRIEFLY) &&
-	    sh_requester_leave(dev, e.qp, e.token))
+	    sh_requester_leave(dev, e.qp, e.token)) {
+		sh_self.engine.qp = NULL;
 		return;
+	}
 	end_engine(dev, e.qp, e.token);
+	sh_self.engine.qp = NULL;
 	sh_unlock(dev, &e.qp->lock);
 }
 
