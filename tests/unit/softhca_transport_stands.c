@@ -291,7 +291,7 @@ static void stand_at_each(const struct plot *plot, bool one_cq,
 	bool alive = true;
 
 	n = steps_of(plot, &visible);
-	apart = n / (SANITIZED ? 5 : stride() == 1 ? 60 : 15) + 1;
+	apart = n / (SANITIZED ? 5 : stride() == 1 ? 25 : 12) + 1;
 	for (unsigned int i = apart / 2; alive && i < n; i += apart) {
 		struct scene *s = calloc(1, sizeof(*s));
 		pid_t pid;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The daemon reads a program's commands, and writes its answers, in the program's memory. Where the
- * program has to supply a page first, by a userfaultfd, the program waits for that, and not the daemon.
+ * program has to supply a page first, by a userfaultfd, the program waits for that, and not the daemon. A
+ * program that has none pays nothing.
  */
 #ifndef SOFTHCA_SHIM_TOUCH_H
 #define SOFTHCA_SHIM_TOUCH_H
@@ -10,6 +11,7 @@
 
 #include "softhca/host/sys.h"
 #include "softhca/shim/memory/memory.h"
+#include "softhca/shim/memory/still.h"
 
 #define TOUCH_MOST (UINT64_C(1) << 20) /* of one command or answer */
 
@@ -19,6 +21,8 @@ static inline void touch(uint64_t addr, uint64_t len)
 	uint64_t end = addr + (len < TOUCH_MOST ? len : TOUCH_MOST);
 	char byte;
 
+	if (!still_lent())
+		return;
 	for (; addr < end; addr = (addr | (SHIM_PAGE - 1)) + 1)
 		if (sh_peek(&byte, addr, 1))
 			return;

@@ -49,7 +49,7 @@ bool still_alone(void)
 	struct maps maps;
 	int err;
 
-	if (__atomic_load_n(&lent, __ATOMIC_RELAXED) || !alone())
+	if (still_lent() || !alone())
 		return false;
 	err = maps_open(&maps);
 	if (!err) {
@@ -143,9 +143,14 @@ EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	return reach(REAL(process_vm_readv), pid, local, nlocal, remote, nremote, flags);
 }
 
+bool still_lent(void)
+{
+	return __atomic_load_n(&lent, __ATOMIC_RELAXED);
+}
+
 int still_lend(void)
 {
-	if (!shim_active() || __atomic_load_n(&lent, __ATOMIC_RELAXED))
+	if (!shim_active() || still_lent())
 		return 0;
 	if (shim_make_private_first(0, UINT64_MAX) == -EAGAIN)
 		return -EAGAIN;

@@ -58,6 +58,8 @@ void still_forked(void);
  * and the call must not go on.
  */
 int still_lend(void);
+/* Has it been called? */
+bool still_lent(void);
 /* The same for the range of a struct uffdio_register. Also -ENOMEM: memory there cannot become private. */
 int still_lend_range(const void *uffdio_register);
 
