@@ -34,7 +34,7 @@ static int read_stat(long pid, struct stat_line *st)
 		return err < 0 ? err : -EPROTO; /* as an analyser sees that it fails */
 	if (sscanf(s,
 		   " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-		   "%*d %llu",
+		   "%llu",
 		   &state, &st->parent, &st->start) != 3)
 		return -EPROTO;
 	return state == 'Z' || state == 'X' ? -ESRCH : 0;
