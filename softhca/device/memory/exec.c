@@ -568,6 +568,24 @@ bool sh_owner_stopped(struct sh_dev *dev, uint64_t owner)
 }
 
 extern void __asan_handle_no_return(void) __attribute__((weak));
+extern void __asan_unpoison_memory_region(void const volatile *addr, size_t size)
+	__attribute__((weak));
+
+/*
+ * No frame below the caller's returns. AddressSanitizer takes itself for a frame that oversteps its
+ * variables, if what it calls to learn that lies where one of them was. So that goes first.
+ */
+static void forget_frames(void)
+{
+	const size_t deepest = 64 << 10; /* more stack than device code uses */
+
+	if (!&__asan_handle_no_return)
+		return;
+	if (&__asan_unpoison_memory_region)
+		__asan_unpoison_memory_region((char *)__builtin_frame_address(0) - deepest,
+					      deepest);
+	__asan_handle_no_return();
+}
 
 /*
  * Ends this life, if no other thread has done so. Then begins the next one, which is inside the
@@ -578,9 +596,7 @@ void sh_thrown(struct sh_dev *dev)
 	uint32_t life = (uint32_t)(sh_self.word >> SH_OWNER_GENERATION);
 	struct sh_exec *e = self.slot;
 
-	/* No frame below this returns. */
-	if (&__asan_handle_no_return)
-		__asan_handle_no_return();
+	forget_frames();
 	__atomic_store_n(&sh_self.catches->len, 0, __ATOMIC_RELAXED);
 	sh_self.again = true;
 	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
