@@ -101,6 +101,9 @@ static void receiver_sends(struct scene *s, const struct plot *plot, pid_t pid)
 	struct mlx4_cqe cqe;
 
 	to_a.sge[0] = to_c.sge[0] = (struct tsge){p->bmem + 500000, 100, p->bkey};
+	/* This does not take the express way, and so needs both locks of the victim's QP. */
+	if (plot->type != SH_QPT_UD)
+		to_a.sge[0].len = SH_SHORT + 1000;
 	to_a.signaled = to_c.signaled = true;
 	to_a.dqpn = p->a.qpn;
 	to_c.dqpn = s->c.qpn;
@@ -303,8 +306,8 @@ static void stand_at_each(const struct plot *plot, bool one_cq,
 		/* Nothing is repeated because an answer does not come. */
 		tqp_ctx(&s->c)->timeout = tqp_ctx(&s->d)->timeout = tqp_ctx(&s->p.b)->timeout = 0;
 		for (uint32_t k = 0; k < 2; k++) {
-			tqp_recv(&s->p.a, &(struct tsge){s->p.amem + 100000, 4096, s->p.akey}, 1);
-			tqp_recv(&s->c, &(struct tsge){s->p.amem + 110000, 4096, 0x3000}, 1);
+			tqp_recv(&s->p.a, &(struct tsge){s->p.amem + 100000, 65536, s->p.akey}, 1);
+			tqp_recv(&s->c, &(struct tsge){s->p.amem + 180000, 4096, 0x3000}, 1);
 		}
 		pid = victim(s);
 		alive = walk(pid, i);
