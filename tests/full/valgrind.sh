@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: memcheck finds no error and no leak that has one of our libraries in its stack: in ibv_rc_pingpong, on either
-# end, polling and with events, and in tools that connect by address, by RC, XRC and UD, and in rsockets. In kick: under valgrind the handler of a trapped store sees stale registers.
+# end, polling and with events, and in tools that connect by address, by RC, XRC and UD, also by several processes of a domain, and in rsockets. In kick: under valgrind the handler of a trapped store sees stale registers.
 . "$top_srcdir/tests/full/lib.sh" || exit 1
 
 dir=$top_builddir/full-valgrind
@@ -70,6 +70,7 @@ memcheck_of() { # memcheck_of HOW NAME SERVER CLIENT ARGUMENT...
 memcheck_of itself rdma_client rdma_server rdma_client
 memcheck_of itself rdma_xclient_rc rdma_xserver rdma_xclient -c r
 memcheck_of itself rdma_xclient_xrc rdma_xserver rdma_xclient -c x
+memcheck_of itself rdma_xrc_pingpong rdma_xrc_pingpong "rdma_xrc_pingpong 127.0.0.1" -c 2 -n 20
 memcheck_of itself rping "rping -s" "rping -c -a 127.0.0.1" -C 5 -V
 memcheck_of itself ucmatose ucmatose "ucmatose -s 127.0.0.1" -c 2 -C 5 -m
 memcheck_of itself udaddy udaddy "udaddy -s 127.0.0.1" -c 2 -C 5
