@@ -87,17 +87,22 @@ for order in front behind; do
 	fi
 done
 
+# A server and its client: asked [SERVER'S-LIBRARY CLIENT'S-LIBRARY [OPTION]], without which both have this tree's.
+asked() {
+	rm -f "$tmp/port"
+	timeout 60 "$SOFTHCA" run ${3:+"$3"} -- bash -c '
+		"$1/$2" front server serve >"$1/port" 2>"$1/err" &
+		server=$!
+		until [ -s "$1/port" ]; do
+			kill -0 $server || { cat "$1/err"; exit 1; }
+			sleep 0.1
+		done
+		[ "$("$1/$3" front client ask "$(cat "$1/port")")" = echo ] && wait $server' - "$tmp" "${1:-under}" "${2:-under}"
+}
 # The server is left out; its client finds nobody who takes RDMA, and gets the socket that it asked for.
 forking_server() {
 	echo "client * * *" >"$RS_PRELOAD_CONFIG"
-	timeout 60 "$SOFTHCA" run -- bash -c '
-		"$1" front server serve >"$1.port" 2>"$1.err" &
-		server=$!
-		until [ -s "$1.port" ]; do
-			kill -0 $server || { cat "$1.err"; exit 1; }
-			sleep 0.1
-		done
-		[ "$("$1" front client ask "$(cat "$1.port")")" = echo ] && wait $server' - "$tmp/under"
+	asked
 }
 ok "a server that forks, left out by the file" forking_server
 # With RDMAV_FORK_SAFE each child's connection is an rsocket, whichever library an end has.
@@ -117,15 +122,7 @@ forking_mode() { # forking_mode ORDER OPTION...: of softhca run
 	RDMAV_FORK_SAFE=1 timeout 60 "$SOFTHCA" run --require-traffic "$@" -- "$tmp/under" "$order" "$PROGRAMS/preload_fork"
 }
 forking_between() { # forking_between SERVER'S-LIBRARY CLIENT'S-LIBRARY
-	rm -f "$tmp/port"
-	RDMAV_FORK_SAFE=1 timeout 60 "$SOFTHCA" run --require-traffic -- bash -c '
-		"$1/$2" front server serve >"$1/port" 2>"$1/err" &
-		server=$!
-		until [ -s "$1/port" ]; do
-			kill -0 $server || { cat "$1/err"; exit 1; }
-			sleep 0.1
-		done
-		[ "$("$1/$3" front client ask "$(cat "$1/port")")" = echo ] && wait $server' - "$tmp" "$1" "$2"
+	RDMAV_FORK_SAFE=1 asked "$1" "$2" --require-traffic
 }
 for face in ofed mainline; do
 	for mmio in kick trap; do

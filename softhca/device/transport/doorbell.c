@@ -91,14 +91,7 @@ void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 
 static void ring_again(struct sh_dev *dev, uint64_t key, uint64_t unused)
 {
-	bool entered = sh_enter(dev);
-
-	(void)unused;
-	sh_wire_begin_turn(dev);
-	sh_ring(dev, (uint32_t)(key >> 32), (uint32_t)key);
-	sh_wire_end_turn(dev);
-	if (entered)
-		sh_leave(dev);
+	sh_catch_in_turn(dev, (uint32_t)(key >> 32), (uint32_t)key, unused, ring);
 }
 
 static void ring_left(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint32_t dw0, uint32_t dw1)
@@ -195,14 +188,7 @@ static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint64_t unused
 
 static void look_again(struct sh_dev *dev, uint64_t key, uint64_t unused)
 {
-	bool entered = sh_enter(dev);
-
-	(void)unused;
-	sh_wire_begin_turn(dev);
-	sh_catch(dev, (uint32_t)(key >> 32), (uint32_t)key, 0, look);
-	sh_wire_end_turn(dev);
-	if (entered)
-		sh_leave(dev);
+	sh_catch_in_turn(dev, (uint32_t)(key >> 32), (uint32_t)key, unused, look);
 }
 
 static bool is_marked(const struct sh_proc *p, uint32_t hca)

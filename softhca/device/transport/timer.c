@@ -203,12 +203,5 @@ static void fire(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t gen)
 
 static void fires(struct sh_dev *dev, uint64_t key, uint64_t gen)
 {
-	bool entered = sh_enter(dev);
-
-	sh_wire_begin_turn(dev);
-	sh_self.again = false;
-	sh_catch(dev, (uint32_t)(key >> 32), (uint32_t)key, gen, fire);
-	sh_wire_end_turn(dev);
-	if (entered)
-		sh_leave(dev);
+	sh_catch_in_turn(dev, (uint32_t)(key >> 32), (uint32_t)key, gen, fire);
 }

@@ -145,6 +145,8 @@ struct sh_wire_turn {
 };
 void sh_wire_begin_turn(struct sh_dev *dev);
 void sh_wire_end_turn(struct sh_dev *dev);
+/* sh_catch() in a turn of its own, for the helper thread, which enters the device for it. */
+void sh_catch_in_turn(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c, sh_caught_fn *fn);
 bool sh_wire_in_turn(const struct sh_dev *dev);
 uint64_t sh_wire_waits(struct sh_dev *dev);
 /*

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/queues/attention.h"
 #include "capture.h"
 #include "doorbell.h"
@@ -392,6 +393,18 @@ void sh_wire_end_turn(struct sh_dev *dev)
 		sh_catch(dev, 0, 0, (uintptr_t)t, end_turn);
 	}
 	t->depth--;
+}
+
+void sh_catch_in_turn(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c, sh_caught_fn *fn)
+{
+	bool entered = sh_enter(dev);
+
+	sh_wire_begin_turn(dev);
+	sh_self.again = false;
+	sh_catch(dev, a, b, c, fn);
+	sh_wire_end_turn(dev);
+	if (entered)
+		sh_leave(dev);
 }
 
 static enum sh_wire_verdict judge(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
