@@ -4,6 +4,8 @@
  * lie in memory that is about to be exchanged. Owns a few stacks for that, which stay mapped. A flag
  * in each says whether a thread runs on it; a signal handler may take another one. Holds no lock.
  */
+#include <errno.h>
+
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "compiler.h"
@@ -11,7 +13,7 @@
 #include "sandbox.h"
 #include "stack.h"
 
-#define SPARES 4
+#define SPARES 16
 #define SIZE   (128 << 10) /* address space only: pages come with use */
 /*
  * Address space around a stack. To valgrind a change by less than 2 MB is a frame of the same stack,
@@ -117,10 +119,11 @@ static bool runs_on(const struct spare *s, const void *at)
 	return s->mem && (const char *)at >= s->mem && (const char *)at < s->mem + SIZE;
 }
 
-int stack_spare(int (*fn)(void *), void *arg)
+int stack_spare_only(int (*fn)(void *), void *arg, int *result)
 {
 	struct stack_call call = {.fn = fn, .arg = arg};
-	bool outermost = !on_spare, done = false;
+	bool outermost = !on_spare;
+	int err = -EBUSY;
 
 	on_spare = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -129,8 +132,8 @@ int stack_spare(int (*fn)(void *), void *arg)
 			continue;
 		if (!s->mem && !sandbox_told())
 			s->mem = map_spare();
-		done = s->mem;
-		if (done)
+		err = s->mem ? 0 : -ENOMEM;
+		if (!err)
 			stack_at(s->mem + SIZE, &call);
 		__atomic_store_n(&s->busy, false, __ATOMIC_RELEASE);
 		break;
@@ -140,7 +143,15 @@ int stack_spare(int (*fn)(void *), void *arg)
 		on_spare = false;
 		shim_signals_release();
 	}
-	return done ? call.result : fn(arg);
+	*result = call.result;
+	return err;
+}
+
+int stack_spare(int (*fn)(void *), void *arg)
+{
+	int result;
+
+	return stack_spare_only(fn, arg, &result) ? fn(arg) : result;
 }
 
 void stack_forked(void)

@@ -28,6 +28,11 @@ int stack_new(size_t size, int (*fn)(void *), void *arg);
  * or there is no memory. Returns what fn returns. Any thread may call it at any time.
  */
 int stack_spare(int (*fn)(void *), void *arg);
+/*
+ * The same, but never on the caller's stack. 0: *result is what fn returned; -EBUSY: each stack is in use;
+ * -ENOMEM.
+ */
+int stack_spare_only(int (*fn)(void *), void *arg, int *result);
 /* Is this thread in stack_spare(), but for the case that it runs on its own stack? */
 bool stack_on_spare(void);
 void stack_forked(void);

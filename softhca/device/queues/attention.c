@@ -37,6 +37,20 @@ void sh_attention_mark_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn)
 		mark(p, c->hca, p->lost_cqs, cqn & ((1u << SH_LOG_CQS) - 1));
 }
 
+void sh_attention_marked(struct sh_dev *dev)
+{
+	struct sh_proc *p = sh_proc(dev, dev->proc);
+	struct sh_door *door;
+
+	if (!p)
+		return;
+	door = sh_pin();
+	__atomic_store_n(&p->ring_lost, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&p->attention, 1, __ATOMIC_SEQ_CST);
+	dev->ops->wake(dev->host, dev->proc);
+	sh_unpin(door);
+}
+
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn)
 {
 	struct sh_proc *p = sh_proc(dev, proc);

@@ -16,5 +16,7 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
  */
 void sh_attention_mark_qp(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_attention_mark_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn);
+/* Wakes the helper thread of this process, to look at what has been marked. Async-signal-safe. */
+void sh_attention_marked(struct sh_dev *dev);
 
 #endif

@@ -4,10 +4,12 @@
  * doorbells. It is also the only way into device code from this library. Holds no lock.
  */
 #include <endian.h>
+#include <errno.h>
 #include <string.h>
 
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/objects.h"
+#include "softhca/device/queues/attention.h"
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/transport/doorbell.h"
 #include "softhca/shim/attach.h"
@@ -80,15 +82,30 @@ static int carry_out(void *arg)
 	return 0;
 }
 
-/* The device needs more room than an alternate stack may have. */
+/* The helper thread looks at the queue. */
+static void leave(const struct doorbell *d)
+{
+	if (d->bell == ARM)
+		sh_attention_mark_cq(&shim_dev, d->ctx, d->number);
+	else
+		sh_attention_mark_qp(&shim_dev, d->ctx, d->number);
+	sh_attention_marked(&shim_dev);
+}
+
+/*
+ * The device needs more room than an alternate stack may have. Where many threads at once run handlers
+ * on such stacks, no other stack is free. A forked child, which has a connection to make, has one thread.
+ */
 static __attribute__((noinline)) void unusually(enum bell bell, uint32_t ctx, uint32_t number,
 						uint32_t dw0, uint32_t dw1)
 {
 	struct doorbell d = {bell, ctx, number, dw0, dw1};
+	int result, err;
 
-	if (alternate_here())
-		(void)stack_spare(carry_out, &d);
-	else
+	err = alternate_here() ? stack_spare_only(carry_out, &d, &result) : -ENOMEM;
+	if (err == -EBUSY && !shim_stale())
+		leave(&d);
+	else if (err)
 		carry_out(&d);
 }
 
