@@ -16,16 +16,18 @@
 #include "user.h"
 
 /*
- * Where a userfaultfd of the client has yet to fill a page, process_vm_readv() waits for the client. A
- * read of its memory's descriptor fails instead. The shim has filled it as a rule (shim/files/touch.h).
+ * Where a userfaultfd of the client has yet to fill a page, or protects it from stores, process_vm_readv()
+ * and process_vm_writev() wait for the client. Access by its memory's descriptor fails instead. The shim
+ * has seen to it as a rule (shim/files/touch.h). The byte that is put back is one of those that out overwrites.
  */
-static bool has_pages(const struct user *user, uint64_t addr, size_t len)
+static bool has_pages(const struct user *user, uint64_t addr, size_t len, bool out)
 {
 	uint64_t end = addr + len;
 	char byte;
 
 	for (; user->mem > 0 && addr < end; addr = (addr | (K_PAGE - 1)) + 1)
-		if (sh_witness_move(user->mem, addr, &byte, 1, false) != 1)
+		if (sh_witness_move(user->mem, addr, &byte, 1, false) != 1 ||
+		    (out && sh_witness_move(user->mem, addr, &byte, 1, true) != 1))
 			return false;
 	return true;
 }
@@ -34,7 +36,7 @@ static int move(const struct user *user, uint64_t addr, void *buf, size_t len, b
 {
 	char *p = buf;
 
-	if (!has_pages(user, addr, len))
+	if (!has_pages(user, addr, len, out))
 		return -EFAULT;
 	while (len) {
 		struct iovec local[] = {{0}, {.iov_base = p, .iov_len = len}};

@@ -72,7 +72,7 @@ static void take_command(struct request *req)
 	if (cmd->here && sh_peek_as(cmd->tid, req->text, cmd->addr, cmd->here))
 		cmd->here = 0;
 	if (cmd->len > cmd->here)
-		touch(cmd->addr, cmd->len);
+		touch(cmd->addr, cmd->len, false);
 	touch_answer(req->text, cmd->here, answer_room(req));
 }
 

@@ -62,7 +62,7 @@ static const struct sh_cm_header *take_command(struct request *req, const struct
 	if (here && sh_peek_as(tid, req->text, (uintptr_t)buf, here))
 		here = 0;
 	if (len > here)
-		touch((uintptr_t)buf, len);
+		touch((uintptr_t)buf, len, false);
 	h = here < sizeof(*h) ? NULL : (const void *)req->text;
 	if (h)
 		touch_answer(req->text, here, h->out);
