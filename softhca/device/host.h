@@ -79,10 +79,12 @@ struct sh_host_ops {
 	/*
 	 * Has the helper thread of this process call fn(dev, a, b) at or after the deadline
 	 * (CLOCK_MONOTONIC, ns). 0; 1: the caller has to wake the helper thread, by wake();
-	 * -ENOMEM: fn will not be called.
+	 * -ENOMEM: fn will not be called. once: if the same call is to come already, that one is
+	 * enough; it takes time to look.
 	 */
 	int (*defer)(void *host, uint64_t deadline_ns,
-		     void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b);
+		     void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b,
+		     bool once);
 
 	/*
 	 * Wakes the helper thread of another process, after the caller has incremented

@@ -20,6 +20,14 @@ void sh_calls_put(struct sh_calls *s, const struct sh_call *call)
 	s->call[i] = c;
 }
 
+bool sh_calls_has(const struct sh_calls *s, const struct sh_call *c)
+{
+	for (unsigned int i = 0; i < s->used; i++)
+		if (s->call[i].fn == c->fn && s->call[i].a == c->a && s->call[i].b == c->b)
+			return true;
+	return false;
+}
+
 struct sh_call sh_calls_take(struct sh_calls *s)
 {
 	struct sh_call first = s->call[0], last = s->call[--s->used];

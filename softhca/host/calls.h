@@ -27,6 +27,8 @@ struct sh_calls {
 
 /* There is room for it. */
 void sh_calls_put(struct sh_calls *s, const struct sh_call *c);
+/* Is a call with the same function and arguments there, whatever its deadline? */
+bool sh_calls_has(const struct sh_calls *s, const struct sh_call *c);
 /* Takes the next one out; there is one. */
 struct sh_call sh_calls_take(struct sh_calls *s);
 

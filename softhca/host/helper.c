@@ -457,15 +457,17 @@ static void say_full(void)
 }
 
 int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
-		  uint64_t a, uint64_t b)
+		  uint64_t a, uint64_t b, bool once)
 {
+	const struct sh_call call = {.deadline = deadline_ns, .fn = fn, .a = a, .b = b};
 	bool wake = false, full = false;
 
 	(void)host;
 	pthread_mutex_lock(&heap_lock);
-	if (heap_alloc() && heap.used < room) {
-		sh_calls_put(&heap,
-			     &(struct sh_call){.deadline = deadline_ns, .fn = fn, .a = a, .b = b});
+	if (once && sh_calls_has(&heap, &call)) {
+		/* That one has not begun: the helper thread takes it out first. */
+	} else if (heap_alloc() && heap.used < room) {
+		sh_calls_put(&heap, &call);
 		/*
 		 * A helper that is awake looks at the heap, under the lock, before it sleeps again.
 		 */

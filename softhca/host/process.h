@@ -130,7 +130,7 @@ void sh_event_forked(void);
 void sh_event_thrown(void);
 void sh_event_reset(void);
 int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
-		  uint64_t a, uint64_t b);
+		  uint64_t a, uint64_t b, bool once);
 void sh_host_wake(void *host, uint32_t proc);
 void sh_host_rouse(void *host, uint32_t proc);
 /* The helper thread looks at what is due, if there is one. */

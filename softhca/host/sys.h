@@ -208,7 +208,7 @@ static inline int sh_peek(void *to, uint64_t from, size_t len)
 	return sh_own_copy((int)syscall(SYS_gettid), from, to, len, false);
 }
 
-/* The same for a thread that has just asked for its number. */
+/* As sh_peek(), for a thread that has just asked for its number. */
 static inline int sh_peek_as(uint32_t tid, void *to, uint64_t from, size_t len)
 {
 	return sh_own_copy((int)tid, from, to, len, false);

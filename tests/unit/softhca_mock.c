@@ -174,12 +174,15 @@ static int event(void *host, uint32_t evq, const void *record, size_t len)
 }
 
 static int defer(void *host, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
-		 uint64_t a, uint64_t b)
+		 uint64_t a, uint64_t b, bool once)
 {
 	struct mock *m = host;
 
 	if (m->no_timers)
 		return -ENOMEM;
+	for (unsigned int i = 0; once && i < m->ndefers; i++)
+		if (m->defer[i].fn == fn && m->defer[i].a == a && m->defer[i].b == b)
+			return 0;
 	must(m->ndefers < MOCK_DEFERS, "too many deferred calls");
 	m->defer[m->ndefers].deadline = deadline;
 	m->defer[m->ndefers].fn = fn;
@@ -386,6 +389,8 @@ void mock_advance(struct mock *m, uint64_t ns)
 {
 	uint64_t until = m->shared->now + ns;
 
+	/* Clients have woken the daemon. */
+	sh_evs_owed(&m->daemon);
 	for (;;) {
 		unsigned int i, first = m->ndefers;
 		void (*fn)(struct sh_dev *, uint64_t, uint64_t);

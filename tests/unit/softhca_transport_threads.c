@@ -45,13 +45,14 @@ static void wr_of(struct twr *wr, uint32_t who, uint32_t n)
 
 /* The mock's timers are for one thread only, so the main thread does their work. */
 static int no_defer(void *host, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
-		    uint64_t a, uint64_t b)
+		    uint64_t a, uint64_t b, bool once)
 {
 	(void)host;
 	(void)deadline;
 	(void)fn;
 	(void)a;
 	(void)b;
+	(void)once;
 	return 0;
 }
 

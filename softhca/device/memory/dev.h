@@ -24,6 +24,8 @@
 
 enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
 
+#define SH_GIVEN_UP 16
+
 /*
  * One process's view of an instance. Every process of the instance can write to device memory,
  * header included. So the values that bounds depend on are here, in the process's own memory.
@@ -38,7 +40,8 @@ struct sh_dev {
 	uint32_t cqe_size;
 	/* In the daemon: the offset of the lock that sh_lock_soon() has found taken last; 0: none. */
 	uint64_t busy_lock;
-	uint64_t given_up; /* the holder of a lock that this process has given up last (lock.c) */
+	/* Holders of locks that this process has given up, by their slots: the last one of each. */
+	uint64_t given_up[SH_GIVEN_UP];
 	uint64_t size, pool_off, shared_off; /* the pool ends where shared memory begins */
 	/*
 	 * How far this process has mapped the pool and the shared area: all of both after

@@ -281,23 +281,66 @@ static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
 	return 0;
 }
 
-static void comp_again(struct sh_dev *dev, uint64_t a, uint64_t b)
-{
-	bool entered = dev->proc && sh_enter(dev);
+/* ---- events that are owed ---- */
 
-	(void)b;
-	sh_comp_event(dev, (uint32_t)(a >> 32), (uint32_t)a);
-	if (entered)
-		sh_leave(dev);
+/*
+ * An event that could not be raised, because a thread that stands has the queue's lock, is one word.
+ * It names the object and, if several are to be told of the event, which of them.
+ */
+#define OWED	 (UINT64_C(1) << 63)
+#define OF_CQE	 (UINT64_C(1) << 58) /* a completion event; else an asynchronous one */
+#define OWED_BIT 50		     /* of its type */
+#define REG_BIT	 32		     /* of the registration that is to be told; 0: the object's owner */
+#define HCA_BIT	 24
+_Static_assert(SH_MAX_HCAS <= 1 << 8 && SH_MAX_XRC_REG <= 1 << 18, "an event in a word");
+
+static inline uint64_t owed(uint32_t hca, uint32_t obj, uint32_t type, uint32_t reg)
+{
+	return OWED | (uint64_t)(type & 0xff) << OWED_BIT | (uint64_t)reg << REG_BIT |
+	       (uint64_t)hca << HCA_BIT | obj;
 }
 
-static void affiliated_again(struct sh_dev *dev, uint64_t a, uint64_t b)
+/* False: there is no room. An event that is owed already is owed once. */
+static bool note_owed(struct sh_dev *dev, uint64_t event)
 {
-	bool entered = dev->proc && sh_enter(dev);
+	uint64_t *word = dev->inst->evs_owed;
 
-	sh_affiliated_event(dev, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)a);
-	if (entered)
-		sh_leave(dev);
+	for (unsigned int i = 0; i < SH_EVS_OWED; i++)
+		if (__atomic_load_n(&word[i], __ATOMIC_SEQ_CST) == event)
+			return true;
+	for (unsigned int i = 0; i < SH_EVS_OWED; i++) {
+		uint64_t none = 0;
+
+		if (__atomic_compare_exchange_n(&word[i], &none, event, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+static void raise_owed(struct sh_dev *dev, uint64_t event, uint64_t unused);
+
+/*
+ * The daemon raises it, because this process may end before the lock is free. Only if a great many
+ * are owed, or if this is the daemon, the process keeps it in mind itself.
+ */
+static void owe(struct sh_dev *dev, uint64_t event, const struct origin *from)
+{
+	if (!dev->proc || !note_owed(dev, event)) {
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, raise_owed, event, 0);
+		return;
+	}
+	/* A recovery of this transaction need not raise it. */
+	if (from->log)
+		__atomic_store_n(&from->log->raised, (uint16_t)(from->place + 1), __ATOMIC_RELAXED);
+	wake_daemon(dev);
+}
+
+static void raise_or_owe(struct sh_dev *dev, uint32_t evq, const struct record *rec,
+			 const struct subject *s, const struct origin *from, uint64_t event)
+{
+	if (raise_one(dev, evq, rec, s, from))
+		owe(dev, event, from);
 }
 
 void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
@@ -316,9 +359,7 @@ void sh_comp_event_of(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_
 		return;
 	rec.element = cq->user_handle;
 	s = (struct subject){&cq->comp_events, &cq->live, 0};
-	if (raise_one(dev, cq->comp_evq, &rec, &s, &from))
-		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, comp_again,
-			 (uint64_t)hca << 32 | cqn, 0);
+	raise_or_owe(dev, cq->comp_evq, &rec, &s, &from, owed(hca, cqn, 0, 0) | OF_CQE);
 }
 
 static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
@@ -329,17 +370,18 @@ static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
 }
 
 /*
- * Tells each context that is registered with an XRC receive QP, or each handle of a target QP. Only
- * the records of handles are counted.
+ * Tells each context that is registered with an XRC receive QP, or each handle of a target QP; only:
+ * that registration alone, if it is still there, and 0 all of them. Only the records of handles are
+ * counted.
  */
-static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec,
-			   bool handles, struct origin from)
+static void tell_registered(struct sh_dev *dev, uint32_t head, uint32_t only,
+			    const struct record *rec, bool handles, struct origin from,
+			    uint64_t event)
 {
 	struct sh_xrc_reg *regs = sh_at(dev, SH_XRC_REG_OFF);
 	struct subject s = {0};
 	struct record r = *rec;
 	unsigned int steps = 0;
-	int err = 0;
 
 	for (; head && head < SH_MAX_XRC_REG && steps < SH_MAX_XRC_REG;
 	     head = regs[head].next, steps++) {
@@ -347,30 +389,24 @@ static int tell_registered(struct sh_dev *dev, uint32_t head, const struct recor
 			r.element = regs[head].user_handle;
 			s.counter = &regs[head].events;
 		}
-		if (raise_one(dev, async_evq_of(dev, regs[head].ctx), &r, &s, &from))
-			err = -EINPROGRESS;
+		if (!only || only == head)
+			raise_or_owe(dev, async_evq_of(dev, regs[head].ctx), &r, &s, &from,
+				     event | (uint64_t)head << REG_BIT);
 		if (steps + 1 < RECORDS)
 			from.place++;
 		else
 			from.log = NULL;
 	}
-	return err;
 }
 
-void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj)
+static void affiliated(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj, uint32_t only,
+		       const struct origin *from)
 {
-	sh_affiliated_event_of(dev, hca, type, obj, NULL, 0);
-}
-
-void sh_affiliated_event_of(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj,
-			    struct sh_txn *log, uint32_t number)
-{
-	const struct origin from = {log, number * RECORDS};
 	struct record rec = {.type = type};
 	struct subject s;
 	uint32_t ctx, head = 0;
 	bool handles = false;
-	int err;
+	uint64_t event = owed(hca, obj, type, 0);
 
 	if (type == EV_CQ_ERR) {
 		struct sh_cq *cq = sh_cq_get(dev, hca, obj);
@@ -404,12 +440,38 @@ void sh_affiliated_event_of(struct sh_dev *dev, uint32_t hca, uint32_t type, uin
 		}
 	}
 	if (head)
-		err = tell_registered(dev, head, &rec, handles, from);
+		tell_registered(dev, head, only, &rec, handles, *from, event);
 	else
-		err = raise_one(dev, async_evq_of(dev, ctx), &rec, &s, &from);
-	if (err)
-		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, affiliated_again,
-			 (uint64_t)hca << 32 | obj, type);
+		raise_or_owe(dev, async_evq_of(dev, ctx), &rec, &s, from, event);
+}
+
+void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj)
+{
+	sh_affiliated_event_of(dev, hca, type, obj, NULL, 0);
+}
+
+void sh_affiliated_event_of(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj,
+			    struct sh_txn *log, uint32_t number)
+{
+	const struct origin from = {log, number * RECORDS};
+
+	affiliated(dev, hca, type, obj, 0, &from);
+}
+
+static void raise_owed(struct sh_dev *dev, uint64_t event, uint64_t unused)
+{
+	const uint32_t hca = event >> HCA_BIT & 0xff, obj = event & 0xffffff;
+	const struct origin from = {0};
+	bool entered = dev->proc && sh_enter(dev);
+
+	(void)unused;
+	if (event & OF_CQE)
+		sh_comp_event(dev, hca, obj);
+	else
+		affiliated(dev, hca, event >> OWED_BIT & 0xff, obj,
+			   event >> REG_BIT & (SH_MAX_XRC_REG - 1), &from);
+	if (entered)
+		sh_leave(dev);
 }
 
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type)
@@ -424,6 +486,17 @@ int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t 
 }
 
 /* ---- the daemon's side ---- */
+
+void sh_evs_owed(struct sh_dev *dev)
+{
+	for (unsigned int i = 0; i < SH_EVS_OWED; i++) {
+		uint64_t *word = &dev->inst->evs_owed[i];
+
+		/* The word is free before the event is raised: from then on it can be owed again. */
+		if (__atomic_load_n(word, __ATOMIC_RELAXED))
+			raise_owed(dev, __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST), 0);
+	}
+}
 
 static bool about(const uint64_t spilled[2], uint64_t element, enum sh_event_kind kind)
 {

@@ -27,6 +27,12 @@ enum sh_qp_event {
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type);
 
 /*
+ * Raises the events that clients could not raise, because a thread that stands had their queue's lock.
+ * The daemon calls it when a client has called for its attention, and after a death.
+ */
+void sh_evs_owed(struct sh_dev *dev);
+
+/*
  * Moves spilled records into the pipe. The daemon calls it when the pipe has room. Returns how many
  * records are left, or -EINPROGRESS: a client holds the lock of the queue.
  */

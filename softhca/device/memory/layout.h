@@ -40,6 +40,7 @@
 #define SH_MAX_PROC    8192
 #define SH_MAX_EXEC    16384
 #define SH_MAX_EVQ     32768
+#define SH_EVS_OWED    256
 #define SH_MAX_XRC_REG 262144 /* as many as QPs; a power of two */
 #define SH_MAX_HCAS    256
 #define SH_MAX_PORTS   2
@@ -455,6 +456,7 @@ struct sh_instance {
 	uint32_t lid_port
 		[SH_MAX_LIDS]; /* (hca << 8 | port) + 1 of the port that has the LID; SH_LID_OF_SWITCH; 0 = none */
 	uint64_t evq_spilled[SH_MAX_EVQ / 64]; /* event queues that have spilled records */
+	uint64_t evs_owed[SH_EVS_OWED]; /* events that the daemon is to raise (event.c); 0 = none */
 	struct sh_moves moves;
 	struct sh_wire wire;
 };

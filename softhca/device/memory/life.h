@@ -264,17 +264,32 @@ static inline int sh_extend(const struct sh_dev *dev, uint64_t off, uint64_t len
  * The host's defer() (host.h), pinned: it takes locks of the process. The system call that wakes
  * the helper thread needs none.
  */
-static inline int sh_defer(struct sh_dev *dev, uint64_t deadline,
-			   void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b)
+static inline int sh_defer_as(struct sh_dev *dev, uint64_t deadline,
+			      void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a,
+			      uint64_t b, bool once)
 {
 	struct sh_door *door = sh_pin();
-	int err = dev->ops->defer(dev->host, deadline, fn, a, b);
+	int err = dev->ops->defer(dev->host, deadline, fn, a, b, once);
 
 	sh_unpin(door);
 	if (err <= 0)
 		return err;
 	dev->ops->wake(dev->host, dev->proc);
 	return 0;
+}
+
+static inline int sh_defer(struct sh_dev *dev, uint64_t deadline,
+			   void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b)
+{
+	return sh_defer_as(dev, deadline, fn, a, b, false);
+}
+
+/* What a program may ask for again and again until the call comes. */
+static inline int sh_defer_once(struct sh_dev *dev, uint64_t deadline,
+				void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a,
+				uint64_t b)
+{
+	return sh_defer_as(dev, deadline, fn, a, b, true);
 }
 
 #endif

@@ -136,6 +136,9 @@ void sh_lock_suspect(struct sh_dev *dev, struct sh_lock *lock)
 		sh_owner_stopped(dev, owner);
 }
 
+/* In dev->given_up: that thread did not stand, as far as could be seen. No bit of an owner's word. */
+#define SLOW (UINT64_C(1) << 16)
+
 /* What a waiting thread has seen of the thread that it waits for. Moments in ms; 0: not. */
 struct seen {
 	uint64_t owner;
@@ -147,7 +150,9 @@ struct seen {
 static bool given_up(struct sh_dev *dev, struct seen *seen, uint64_t owner, enum sh_wait wait,
 		     unsigned int ms)
 {
-	const bool known = owner == __atomic_load_n(&dev->given_up, __ATOMIC_RELAXED);
+	uint64_t *last = &dev->given_up[(owner & SH_OWNER_SLOT) % SH_GIVEN_UP];
+	const uint64_t was = __atomic_load_n(last, __ATOMIC_RELAXED);
+	const bool known = was == owner, slow = was == (owner | SLOW);
 	const unsigned int limit = wait == SH_WAIT_BRIEFLY ? SH_BRIEF_MS : SH_PATIENCE_MS;
 	const uint64_t now = now_ms(dev);
 
@@ -155,13 +160,16 @@ static bool given_up(struct sh_dev *dev, struct seen *seen, uint64_t owner, enum
 		*seen = (struct seen){.owner = owner, .since = now};
 	if ((ms < SUSPECT_MS && !known) || !sh_owner_stopped(dev, owner)) {
 		seen->stood = 0;
-		return now - seen->since >= SH_HELD_MS;
+		if (now - seen->since < (slow ? limit : SH_HELD_MS))
+			return false;
+		__atomic_store_n(last, owner | SLOW, __ATOMIC_RELAXED);
+		return true;
 	}
 	if (!seen->stood)
 		seen->stood = now;
 	if (!known && now - seen->stood < limit)
 		return false;
-	__atomic_store_n(&dev->given_up, owner, __ATOMIC_RELAXED);
+	__atomic_store_n(last, owner, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -205,5 +213,8 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 		ms = ms * 2 > LOOK_MS ? LOOK_MS : ms * 2;
 	}
 	sh_wait_end(dev);
+	/* It may have been woken in place of one that waits on. */
+	if (err == -EINPROGRESS)
+		sh_wake_now(lock);
 	return err;
 }

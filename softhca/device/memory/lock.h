@@ -60,7 +60,7 @@ void sh_errands(struct sh_dev *dev);
  * for SH_BRIEF_MS, because what the thread has to do can be done later. PATIENTLY: until it has
  * stood for SH_PATIENCE_MS, because what the thread has to do is lost otherwise. A thread that has
  * been given up once is given up at once. Both also give up a holder that has the lock for
- * SH_HELD_MS, whatever it does.
+ * SH_HELD_MS, whatever it does; from then on for as long as one that stands.
  */
 enum sh_wait { SH_WAIT_NOT, SH_WAIT_BOUNDED, SH_WAIT_BRIEFLY, SH_WAIT_PATIENTLY, SH_WAIT_EVER };
 #define SH_BRIEF_MS    20

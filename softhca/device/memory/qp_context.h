@@ -79,10 +79,16 @@ struct sh_qp {
 	uint32_t rd_out;		/* READs and atomics sent and not completed */
 	/*
 	 * The deadline is that of a receiver that was not ready (RNR NAK); SH_PUT_OFF: that of a lock
-	 * that was not to be had (sh_put_off()).
+	 * that was not to be had (sh_put_off()), with the newest answer that the requester has and could
+	 * not take in (SH_HELD()).
 	 */
 	uint32_t rnr_waiting;
-#define SH_PUT_OFF 2
+#define SH_PUT_OFF 2u
+/* An answer to this PSN: an ACK, or a NAK that ends the WQE. */
+#define SH_HELD(psn, syndrome) ((psn) << 8 | ((syndrome) & 3u) << 4 | 4u)
+#define SH_IS_HELD	       4u
+#define SH_HELD_PSN(word)      ((word) >> 8)
+#define SH_HELD_NAK(word)      ((word) >> 4 & 3u) /* the syndrome's last bits; 0: an ACK */
 	uint64_t timer_at; /* when the pending timer fires, 0 = none is pending */
 	uint32_t timer_gen;
 	uint32_t messages_sent;

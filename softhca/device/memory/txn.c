@@ -209,7 +209,7 @@ int sh_lock_wait_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait h
 bool sh_defer_or_lock(struct sh_dev *dev, struct sh_lock *lock,
 		      void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b)
 {
-	if (!sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, fn, a, b))
+	if (!sh_defer_once(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, fn, a, b))
 		return true;
 	sh_lock(dev, lock);
 	return false;

@@ -180,7 +180,7 @@ static void poll_one(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t 
 
 	if (!hca || !qp)
 		return;
-	if (sh_qp_lock_both(dev, qp)) {
+	if (sh_qp_lock_both_briefly(dev, qp)) {
 		sh_defer(dev, dev->ops->now(dev->host) + POLL_LAST_NS, poll, key, arg);
 		return;
 	}
@@ -217,8 +217,8 @@ static void flush_again(struct sh_dev *dev, uint64_t key, uint64_t gen);
 
 void sh_qp_flush_later(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp)
 {
-	sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, flush_again,
-		 (uint64_t)hca->index << 32 | qp->qpn, qp->gen);
+	sh_defer_once(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, flush_again,
+		      (uint64_t)hca->index << 32 | qp->qpn, qp->gen);
 }
 
 static void flush_one_again(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t gen)
@@ -228,7 +228,7 @@ static void flush_one_again(struct sh_dev *dev, uint32_t index, uint32_t qpn, ui
 
 	if (!hca || !qp)
 		return;
-	if (sh_qp_lock_both(dev, qp)) {
+	if (sh_qp_lock_both_briefly(dev, qp)) {
 		sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, flush_again,
 			 (uint64_t)index << 32 | qpn, gen);
 		return;

@@ -13,9 +13,8 @@
 #include "qp.h"
 #include "qp_halves.h"
 
-int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp)
+static int lock_both(struct sh_dev *dev, struct sh_qp *qp, enum sh_wait how)
 {
-	const enum sh_wait how = sh_qp_wait(qp);
 	int err = sh_lock_mine(dev, &qp->lock, how);
 
 	if (err)
@@ -24,6 +23,16 @@ int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp)
 	if (err)
 		sh_unlock(dev, &qp->lock);
 	return err;
+}
+
+int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp)
+{
+	return lock_both(dev, qp, sh_qp_wait(qp));
+}
+
+int sh_qp_lock_both_briefly(struct sh_dev *dev, struct sh_qp *qp)
+{
+	return lock_both(dev, qp, SH_WAIT_BRIEFLY);
 }
 
 void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp)

@@ -13,6 +13,8 @@
  * thread holds neither.
  */
 int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp);
+/* The same for who comes back by a timer, whatever the service is: it waits briefly. */
+int sh_qp_lock_both_briefly(struct sh_dev *dev, struct sh_qp *qp);
 void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp);
 
 /* Begins a transaction that changes both halves. */
@@ -47,7 +49,8 @@ static inline bool sh_qp_is_leaving(const struct sh_dev *dev, const struct sh_qp
 {
 	return qp->state == SH_QPS_RTS && !qp->silent &&
 	       (qp->wire_left & SH_WIRE_ASKED ||
-		(qp->wire_left & SH_WIRE_UNSENT && !qp->rnr_waiting &&
+		(qp->wire_left & SH_WIRE_UNSENT &&
+		 (!qp->rnr_waiting || qp->rnr_waiting & SH_PUT_OFF) &&
 		 (qp->retry_left == qp->retry_cnt || qp->went_back == qp->ack_psn + 1)) ||
 		(qp->engine && qp->engine == qp->wire_engine)) &&
 	       __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_RELAXED);

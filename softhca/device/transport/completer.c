@@ -102,10 +102,25 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	return err;
 }
 
+/*
+ * What the requester has to do is put off. The answer must not be lost: the peer may end meanwhile, or
+ * be in ERR already, and would not give it once more.
+ */
+static void hold(struct sh_qp *qp, uint32_t psn, uint8_t syndrome)
+{
+	uint32_t held = qp->rnr_waiting;
+
+	if (!(held & SH_PUT_OFF))
+		return;
+	if (held & SH_IS_HELD && (SH_HELD_NAK(held) || sh_psn_diff(psn, SH_HELD_PSN(held)) < 0))
+		return;
+	qp->rnr_waiting = SH_PUT_OFF | SH_HELD(psn, syndrome);
+}
+
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		    const struct sh_wqe *wqe)
 {
-	uint32_t psn = sh_psn_add(qp->una_psn, sh_wqe_packets(qp, wqe));
+	uint32_t packets = sh_wqe_packets(qp, wqe), psn = sh_psn_add(qp->una_psn, packets);
 	struct sh_cq *cq = wqe->signaled ? sh_cq_of(hca, qp->send_cqn) : NULL;
 	int err = 0;
 
@@ -114,10 +129,9 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	else
 		sh_step_una(qp, psn);
 	if (__builtin_expect(err == -EINPROGRESS, 0)) {
-		/* A reliable service sends all of it again. Its receiver knows what it has. */
-		if (sh_qp_is_reliable(qp))
-			qp->ack_psn = qp->una_psn;
 		sh_put_off(dev, hca, qp);
+		if (sh_qp_is_reliable(qp) && packets)
+			hold(qp, sh_psn_add(psn, -1u), 0);
 		return err;
 	}
 	qp->messages_sent++;
@@ -184,7 +198,9 @@ static bool acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 		n = sh_wqe_packets(qp, wqe);
 		if (!n && wqe->opcode != MLX4_OPCODE_NOP)
 			return true;
-		if (sh_wqe_is_fetch(wqe)) {
+		/* All of the data may be here, and the CQE was put off. */
+		if (sh_wqe_is_fetch(wqe) &&
+		    sh_psn_diff(qp->ack_psn, sh_psn_add(qp->una_psn, n)) < 0) {
 			if (sh_psn_diff(limit, qp->ack_psn) <= 0)
 				return true;
 			lost(dev, hca, qp, resp);
@@ -264,6 +280,17 @@ static void refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	}
 }
 
+static void take_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		     const struct sh_packet *resp)
+{
+	if ((resp->syndrome & SH_AETH_KIND) == SH_AETH_RNR)
+		rnr_nak(dev, hca, qp, resp->syndrome & 0x1f);
+	else if (resp->syndrome == SH_AETH_NAK_SEQ)
+		lost(dev, hca, qp, resp);
+	else
+		refused(dev, hca, qp, resp->syndrome);
+}
+
 static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		     const struct sh_packet *resp, const struct sh_wqe *cache, struct sh_wqe *buf)
 {
@@ -274,16 +301,29 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	if (dev->wire && !nak && limit == qp->ack_psn)
 		sh_wire_pace_twice(dev, qp);
-	if (!acknowledge(dev, hca, qp, resp, limit, cache, buf, &have))
+	if (acknowledge(dev, hca, qp, resp, limit, cache, buf, &have) && nak)
+		take_nak(dev, hca, qp, resp);
+	/* A receiver that is not ready, or misses a packet, says so again. */
+	if (resp->syndrome > SH_AETH_NAK_SEQ)
+		hold(qp, resp->psn,
+		     resp->syndrome < SH_AETH_NAK_OP ? resp->syndrome : SH_AETH_NAK_OP);
+	else if (limit != qp->una_psn)
+		hold(qp, sh_psn_add(limit, -1u), 0);
+}
+
+void sh_take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held)
+{
+	struct sh_packet resp;
+	struct sh_wqe buf;
+
+	if (!(held & SH_IS_HELD) || (qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD))
 		return;
-	if (!nak)
-		return;
-	if ((resp->syndrome & SH_AETH_KIND) == SH_AETH_RNR)
-		rnr_nak(dev, hca, qp, resp->syndrome & 0x1f);
-	else if (resp->syndrome == SH_AETH_NAK_SEQ)
-		lost(dev, hca, qp, resp);
-	else
-		refused(dev, hca, qp, resp->syndrome);
+	sh_packet_init(&resp);
+	resp.op = SH_PKT_ACK;
+	resp.psn = SH_HELD_PSN(held);
+	if (SH_HELD_NAK(held))
+		resp.syndrome = SH_AETH_NAK_SEQ | SH_HELD_NAK(held);
+	take_ack(dev, hca, qp, &resp, NULL, &buf);
 }
 
 /*
@@ -336,12 +376,9 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		sh_wire_pace_twice(dev, qp);
 	if (sh_psn_diff(resp->psn, qp->ack_psn) < 0 || sh_psn_diff(resp->psn, qp->sent_psn) >= 0)
 		return;
-	if (resp->psn != qp->ack_psn) {
-		if (!acknowledge(dev, hca, qp, resp, resp->psn, cache, buf, &have))
-			return;
-		if (resp->psn != qp->ack_psn)
-			return;
-	}
+	if (!acknowledge(dev, hca, qp, resp, resp->psn, cache, buf, &have) ||
+	    resp->psn != qp->ack_psn)
+		return;
 	wqe = oldest(dev, qp, cache, buf, &have);
 	if (!wqe)
 		return;

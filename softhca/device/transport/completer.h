@@ -14,6 +14,11 @@
  */
 void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		 const struct sh_packet *resp, struct sh_wqe *cache);
+/*
+ * Takes in the answer that was put off, if there is one. held: rnr_waiting as it was before the caller set it
+ * to 0.
+ */
+void sh_take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held);
 /* An answer came: sets the counters of retries and the timer back to where they begin. */
 static inline void sh_progress(struct sh_qp *qp)
 {

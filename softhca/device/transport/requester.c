@@ -38,12 +38,13 @@ struct run {
 	bool cached;
 	unsigned int held; /* messages since the lock was last released */
 	struct sh_express express;
-	unsigned int unusual; /* RUN_LEFT, RUN_ON_WIRE */
+	unsigned int unusual; /* RUN_LEFT, RUN_ON_WIRE, RUN_LATE */
 	uint64_t waited;      /* what had waited in this turn before (wire.h) */
 };
 
 #define RUN_LEFT    1u /* the wire's engine goes on with this queue */
 #define RUN_ON_WIRE 2u /* this is the wire's engine */
+#define RUN_LATE    4u /* what a timer was to do has been done */
 
 /* Commits what was held back. */
 static inline void end_express(struct run *r)
@@ -374,6 +375,20 @@ SH_OUTLINE enum step broken(struct run *r)
 	return STEP_STOP;
 }
 
+/*
+ * The requester waits for a timer. If none could be set, there is none to wait for: what it was to do,
+ * this thread does, once in a run.
+ */
+SH_OUTLINE enum step waits(struct run *r)
+{
+	if (r->qp->deadline || r->unusual & RUN_LATE)
+		return STEP_STOP;
+	r->unusual |= RUN_LATE;
+	end_express(r);
+	sh_timer_missed(r->dev, r->hca, r->qp);
+	return r->qp->rnr_waiting ? STEP_STOP : STEP_AGAIN;
+}
+
 static enum step step(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
@@ -387,7 +402,9 @@ static enum step step(struct run *r)
 	} else if (qp->state != SH_QPS_RTS) {
 		return STEP_STOP;
 	}
-	if (qp->rnr_waiting || !sh_ctx_live(r->dev, qp->ctx))
+	if (qp->rnr_waiting)
+		return waits(r);
+	if (!sh_ctx_live(r->dev, qp->ctx))
 		return STEP_STOP;
 	/* Of what was sent only NOPs are left: they complete on a second look. */
 	if (qp->sq_una != qp->sq_next && qp->ack_psn == qp->next_psn) {
@@ -665,8 +682,10 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 				sh_errands(dev);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
 				if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
-				    sh_requester_leave(dev, qp, r.token))
+				    sh_requester_leave(dev, qp, r.token)) {
+					sh_self.engine.qp = NULL;
 					return;
+				}
 				if (qp->gen == r.gen)
 					sent(&r);
 			}

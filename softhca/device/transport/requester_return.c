@@ -18,9 +18,13 @@
  */
 static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	uint32_t held = qp->rnr_waiting;
+	struct sh_door *door;
 	struct sh_wqe wqe;
 
 	sh_qp_to_floor(qp);
+	/* Pinned: a thread that was thrown here would forget the answer. */
+	door = sh_pin();
 	qp->deadline = qp->timer_at = 0;
 	qp->timer_gen++;
 	qp->rnr_waiting = 0;
@@ -29,11 +33,15 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe)) {
 		/* As if all of it had been sent, for sh_put_off(). */
 		qp->sq_next = qp->sq_una + 1;
-		if (sh_complete_wqe(dev, hca, qp, &wqe) == -EINPROGRESS)
+		if (sh_complete_wqe(dev, hca, qp, &wqe) == -EINPROGRESS) {
+			sh_unpin(door);
 			return;
+		}
 	}
 	qp->ack_psn = qp->una_psn;
 	sh_requester_rewind(qp);
+	sh_take_held(dev, hca, qp, held);
+	sh_unpin(door);
 }
 
 void sh_requester_inherit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
@@ -45,19 +53,19 @@ void sh_requester_inherit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 
 /*
  * Puts in order an engine that its thread has left in the midst of it. The caller holds the
- * requester's lock. Returns the HCA; NULL: the engine had come to its end, or another thread has moved
- * the QP to ERR or RESET, and nothing is left to do.
+ * requester's lock. If the engine had come to its end, or another thread has moved the QP to ERR or
+ * RESET, nothing is to be done. Returns the HCA; NULL: the QP is gone.
  */
 static struct sh_hca *end_engine(struct sh_dev *dev, struct sh_qp *qp, uint32_t token)
 {
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
 	struct sh_hca *hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
 
-	if (!hca || qp->engine != token)
-		return NULL;
-	take_back(dev, hca, qp);
-	if (qp->engine == token)
-		qp->engine = 0;
+	if (hca && token && qp->engine == token) {
+		take_back(dev, hca, qp);
+		if (qp->engine == token)
+			qp->engine = 0;
+	}
 	return hca;
 }
 
@@ -69,6 +77,7 @@ static void come_back(struct sh_dev *dev, uint32_t token, uint32_t unused, uint6
 	(void)unused;
 	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) && sh_requester_leave(dev, qp, token))
 		return;
+	/* The thread that left may have been thrown since, and have ended the engine without running it. */
 	hca = end_engine(dev, qp, token);
 	if (hca)
 		sh_requester_run(dev, hca, qp);

@@ -66,8 +66,8 @@ static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->timer_at = qp->deadline;
 	qp->timer_gen++;
 	/*
-	 * If no timer could be set, the QP must not look as if one were set: then the next doorbell
-	 * sets one.
+	 * If no timer could be set, the QP must not look as if one were set: then the next doorbell sets
+	 * one, or does what it was to do (sh_timer_missed()).
 	 */
 	if (sh_defer(dev, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn, qp->timer_gen))
 		qp->timer_at = qp->deadline = 0;
@@ -94,7 +94,9 @@ void sh_put_off(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		qp->retries++;
 		sh_requester_rewind(qp);
 	}
-	qp->rnr_waiting = SH_PUT_OFF;
+	/* An answer that is held stays. */
+	if (!(qp->rnr_waiting & SH_PUT_OFF))
+		qp->rnr_waiting = SH_PUT_OFF;
 	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + SH_PUT_OFF_NS);
 }
 
@@ -157,12 +159,23 @@ static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->deadline = 0;
 	qp->went_back = 0;
 	if (qp->rnr_waiting) {
+		uint32_t held = qp->rnr_waiting;
+
 		qp->rnr_waiting = 0;
 		retire(dev, hca, qp);
+		sh_take_held(dev, hca, qp, held);
 	} else if (qp->ack_psn != qp->sent_psn &&
 		   (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD) && !probe(dev, hca, qp)) {
 		sh_retry(dev, hca, qp);
 	}
+}
+
+void sh_timer_missed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	struct sh_door *door = sh_pin();
+
+	expire(dev, hca, qp);
+	sh_unpin(door);
 }
 
 /*

@@ -10,6 +10,11 @@
 
 /* Sets the QP's timer to a time of the host's clock. */
 void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t deadline);
+/*
+ * Does what the QP's timer was to do, where none could be set. The caller holds the requester's lock,
+ * and runs the requester afterwards.
+ */
+void sh_timer_missed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* The times that these codes of a QP stand for, in ns. An ACK timeout of 0 means: no timer. */
 uint64_t sh_rnr_ns(uint32_t code);
 uint64_t sh_ack_ns(uint32_t code);

@@ -38,6 +38,43 @@ static bool is_abandoned(const struct sh_dev *dev, const struct sh_qp *qp)
 	       (!qp->engine || qp->engine == qp->wire_engine);
 }
 
+/* Is it one of this process, which alone looks after it? */
+static bool is_own(struct sh_dev *dev, const struct sh_qp *qp)
+{
+	uint32_t number = __atomic_load_n(&qp->ctx, __ATOMIC_RELAXED);
+	const struct sh_ctx *ctx = number ? sh_ctx(dev, number) : NULL;
+
+	return ctx && ctx->proc == dev->proc;
+}
+
+static void inherit_late(struct sh_dev *dev, uint64_t hca, uint64_t slot);
+
+static void inherit_one(struct sh_dev *dev, uint32_t index, uint32_t slot, uint64_t unused)
+{
+	struct sh_hca *hca = sh_hca(dev, index);
+	struct sh_qp *qp = hca ? sh_qp_slot(dev, index, slot) : NULL;
+
+	(void)unused;
+	if (!qp || !is_own(dev, qp))
+		return;
+	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
+	    sh_defer_or_lock(dev, &qp->lock, inherit_late, index, slot))
+		return;
+	if (is_own(dev, qp) && qp->sq_present && is_abandoned(dev, qp))
+		sh_requester_inherit(dev, hca, qp);
+	else
+		sh_unlock(dev, &qp->lock);
+}
+
+static void inherit_late(struct sh_dev *dev, uint64_t hca, uint64_t slot)
+{
+	bool entered = sh_enter(dev);
+
+	sh_catch(dev, (uint32_t)hca, (uint32_t)slot, 0, inherit_one);
+	if (entered)
+		sh_leave(dev);
+}
+
 static void inherit(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 {
 	(void)u1, (void)u2, (void)u3;
@@ -48,18 +85,8 @@ static void inherit(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 		/* A card that has failed stays silent. */
 		if (hca && __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
 			continue;
-		for (uint32_t n = 0; n < used; n++) {
-			struct sh_qp *qp = sh_qp_slot(dev, i, n);
-			const struct sh_ctx *ctx;
-
-			sh_lock(dev, &qp->lock);
-			ctx = sh_ctx(dev, qp->ctx);
-			if (qp->ctx && ctx && ctx->proc == dev->proc && qp->sq_present &&
-			    is_abandoned(dev, qp))
-				sh_requester_inherit(dev, hca, qp);
-			else
-				sh_unlock(dev, &qp->lock);
-		}
+		for (uint32_t n = 0; n < used; n++)
+			inherit_one(dev, i, n, 0);
 	}
 }
 

@@ -430,6 +430,7 @@ void evq_spill(struct kernel *k)
 	uint32_t i;
 
 	k->uverbs->spill_again = false;
+	sh_evs_owed(&k->dev);
 	for (i = sh_evq_spilled(&k->dev, 1); i; i = sh_evq_spilled(&k->dev, i + 1)) {
 		if (i >= SH_MAX_EVQ)
 			break;
