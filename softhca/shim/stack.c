@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Runs functions on another stack than the caller's, which may be as small as PTHREAD_STACK_MIN, or
- * lie in memory that is about to be exchanged. Owns a few stacks for that, which stay mapped. A flag
- * in each says whether a thread runs on it; a signal handler may take another one. Holds no lock.
+ * lie in memory that is about to be exchanged. Owns a few stacks for that, which stay mapped. A word of
+ * each says which thread runs on it; a signal handler may take another one. Holds no lock.
  */
 #include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "softhca/host/sys.h"
 #include "attach.h"
@@ -21,10 +24,13 @@
  */
 #define MARGIN (2 << 20)
 
+#define TRIES 1000 /* of a millisecond each, for one that is free */
+
 static struct spare {
 	char *mem;
-	bool busy;
+	int owner; /* the thread's number; 0: it is free */
 } spare[SPARES];
+static TLS int number; /* this thread's, once it has asked */
 
 /*
  * This thread runs on a spare stack, or is about to. A handler of the program must not run there: it
@@ -43,12 +49,24 @@ static void run(struct stack_call *r)
 	r->result = r->fn(r->arg);
 }
 
+/*
+ * A thread that is cancelled on the other stack is unwound through the function that says this. Where it
+ * takes memory whose size the compiler does not know, the compiler finds its frame, and has unwinders
+ * find it, by the frame pointer. The stack pointer says nothing there.
+ */
+#define BY_FRAME_POINTER()                                                                         \
+	do {                                                                                       \
+		volatile size_t some = 16;                                                         \
+		*(volatile char *)__builtin_alloca(some) = 0;                                      \
+	} while (0)
+
 #if defined(__x86_64__)
 void stack_at(char *top, struct stack_call *r)
 {
 	register struct stack_call *arg __asm__("rdi") = r;
 	register char *to __asm__("rbx") = top;
 
+	BY_FRAME_POINTER();
 	/*
 	 * The caller's red zone is left alone: it is on the other stack. The called function saves
 	 * rbx.
@@ -67,6 +85,7 @@ void stack_at(char *top, struct stack_call *r)
 	register char *to __asm__("x19") = top;
 	register char *was __asm__("x20");
 
+	BY_FRAME_POINTER();
 	__asm__ volatile("mov %[was], sp\n\tmov sp, %[to]\n\tblr %[fn]\n\tmov sp, %[was]"
 			 : [was] "=&r"(was), "+r"(arg)
 			 : [to] "r"(to), [fn] "r"(run)
@@ -119,24 +138,49 @@ static bool runs_on(const struct spare *s, const void *at)
 	return s->mem && (const char *)at >= s->mem && (const char *)at < s->mem + SIZE;
 }
 
+static bool take(struct spare *s, int owner)
+{
+	return __atomic_compare_exchange_n(&s->owner, &owner, number, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+/* NULL: all are in use. A thread that was cancelled on one has not given it back. */
+static struct spare *claim(void)
+{
+	if (!STACK_OTHER)
+		return NULL;
+	if (!number)
+		number = (int)syscall(SYS_gettid);
+	for (struct spare *s = spare; s < spare + SPARES; s++)
+		if (take(s, 0))
+			return s;
+	for (struct spare *s = spare; s < spare + SPARES; s++) {
+		int owner = __atomic_load_n(&s->owner, __ATOMIC_RELAXED);
+
+		if (owner && sh_sys(syscall(SYS_tgkill, getpid(), owner, 0)) == -ESRCH &&
+		    take(s, owner))
+			return s;
+	}
+	return NULL;
+}
+
 int stack_spare_only(int (*fn)(void *), void *arg, int *result)
 {
 	struct stack_call call = {.fn = fn, .arg = arg};
 	bool outermost = !on_spare;
+	struct spare *s;
 	int err = -EBUSY;
 
 	on_spare = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	for (struct spare *s = spare; STACK_OTHER && s < spare + SPARES; s++) {
-		if (__atomic_exchange_n(&s->busy, true, __ATOMIC_ACQUIRE))
-			continue;
+	s = claim();
+	if (s) {
 		if (!s->mem && !sandbox_told())
 			s->mem = map_spare();
 		err = s->mem ? 0 : -ENOMEM;
 		if (!err)
 			stack_at(s->mem + SIZE, &call);
-		__atomic_store_n(&s->busy, false, __ATOMIC_RELEASE);
-		break;
+		__atomic_store_n(&s->owner, 0, __ATOMIC_RELEASE);
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (outermost) {
@@ -149,14 +193,21 @@ int stack_spare_only(int (*fn)(void *), void *arg, int *result)
 
 int stack_spare(int (*fn)(void *), void *arg)
 {
-	int result;
+	const struct timespec pause = {.tv_nsec = 1000000};
+	int result, err = stack_spare_only(fn, arg, &result);
 
-	return stack_spare_only(fn, arg, &result) ? fn(arg) : result;
+	/* Those that have one give it back soon: no thread waits here that has a lock of the device. */
+	for (int i = 0; STACK_OTHER && err == -EBUSY && i < TRIES; i++) {
+		syscall(SYS_nanosleep, &pause, NULL);
+		err = stack_spare_only(fn, arg, &result);
+	}
+	return err ? fn(arg) : result;
 }
 
 void stack_forked(void)
 {
 	for (struct spare *s = spare; s < spare + SPARES; s++)
 		if (!runs_on(s, __builtin_frame_address(0)))
-			s->busy = false;
+			s->owner = 0;
+	number = 0;
 }

@@ -25,7 +25,7 @@ void stack_at(char *top, struct stack_call *call);
 int stack_new(size_t size, int (*fn)(void *), void *arg);
 /*
  * Runs fn(arg) on one of a few stacks that are kept for this, and on the caller's if each is in use
- * or there is no memory. Returns what fn returns. Any thread may call it at any time.
+ * for a second or there is no memory. Returns what fn returns. Any thread may call it at any time.
  */
 int stack_spare(int (*fn)(void *), void *arg);
 /*
