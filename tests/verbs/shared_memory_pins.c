@@ -517,23 +517,36 @@ static void *asks(void *arg)
 	return arg;
 }
 
-/*
- * The answer to a command goes to a page that the program has yet to fill. The thread waits for that,
- * and neither the daemon nor another thread does.
- */
-static void answered_late(int arg)
+static void fills_answer(int fd)
 {
-	int fd = open_userfaultfd();
-	struct uffdio_zeropage zero = {0};
+	struct uffdio_zeropage zero = {.range = {(uintptr_t)late.answer, PAGE}};
+
+	CHECK_EQ(ioctl(fd, UFFDIO_ZEROPAGE, &zero), 0);
+}
+
+/* From stores, or not. */
+static void protects_answer(int fd, bool protect)
+{
+	struct uffdio_writeprotect w = {.range = {(uintptr_t)late.answer, PAGE},
+					.mode = protect ? UFFDIO_WRITEPROTECT_MODE_WP : 0};
+
+	CHECK_EQ(ioctl(fd, UFFDIO_WRITEPROTECT, &w), 0);
+}
+
+static void lifts_protection(int fd)
+{
+	protects_answer(fd, false);
+}
+
+/*
+ * A thread waits for an answer, until the program calls let_in(fd) for its page. Neither the daemon nor
+ * another thread waits.
+ */
+static void answered_late(int fd, void (*let_in)(int fd))
+{
 	pthread_t thread;
 
-	(void)arg;
-	if (fd < 0)
-		return;
-	up();
-	late.answer = pages(FILLED);
 	late.over = 0;
-	CHECK_EQ(give(fd, late.answer), 0);
 	CHECK_EQ(pthread_create(&thread, NULL, asks, NULL), 0);
 	for (int i = 0; i < 100; i++) {
 		struct ibv_context *other = open_device(0);
@@ -542,14 +555,45 @@ static void answered_late(int arg)
 		CHECK_EQ(ibv_close_device(other), 0);
 	}
 	CHECK(!__atomic_load_n(&late.over, __ATOMIC_SEQ_CST));
-	zero.range = (struct uffdio_range){(uintptr_t)late.answer, PAGE};
-	CHECK_EQ(ioctl(fd, UFFDIO_ZEROPAGE, &zero), 0);
+	let_in(fd);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	/* The device's GUID, behind the version of its firmware. */
 	CHECK_EQ(memcmp(late.answer + 8, &(uint64_t){0}, 8) != 0, 1);
 	munmap(late.answer, FILLED * PAGE);
 	close(fd);
 	down();
+}
+
+/* The answer to a command goes to a page that the program has yet to fill. */
+static void answered_missing(int arg)
+{
+	int fd = open_userfaultfd();
+
+	(void)arg;
+	if (fd < 0)
+		return;
+	up();
+	late.answer = pages(FILLED);
+	CHECK_EQ(give(fd, late.answer), 0);
+	answered_late(fd, fills_answer);
+}
+
+/* It goes to a page that the program protects, and is told of stores to. */
+static void answered_protected(int arg)
+{
+	int fd = open_userfaultfd();
+	struct uffdio_register r = {.mode = UFFDIO_REGISTER_MODE_WP};
+
+	(void)arg;
+	if (fd < 0)
+		return;
+	up();
+	late.answer = pages(FILLED);
+	memset(late.answer, 0, FILLED * PAGE);
+	r.range = (struct uffdio_range){(uintptr_t)late.answer, FILLED * PAGE};
+	CHECK_EQ(ioctl(fd, UFFDIO_REGISTER, &r), 0);
+	protects_answer(fd, true);
+	answered_late(fd, lifts_protection);
 }
 
 /*
@@ -702,7 +746,8 @@ int main(int argc, char **argv)
 	repeat(argc, argv, "joiner", joiner);
 	repeat(argc, argv, "filled", filled);
 	repeat(argc, argv, "filled_beside", filled_beside);
-	repeat(argc, argv, "answered_late", answered_late);
+	repeat(argc, argv, "answered_missing", answered_missing);
+	repeat(argc, argv, "answered_protected", answered_protected);
 	repeat(argc, argv, "rings", rings);
 	repeat(argc, argv, "traces", traces);
 	return 0;
