@@ -348,7 +348,7 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 		d->state = qp->state;
 		d->count = d->untaken + flight;
 	} else if (qp->rnr_waiting) {
-		d->put_off = qp->rnr_waiting == SH_PUT_OFF;
+		d->put_off = qp->rnr_waiting & SH_PUT_OFF;
 		d->kind = d->put_off ? SH_DUE_ACK : SH_DUE_RNR;
 		d->left = sh_rnr_left(qp);
 		/* The requester has gone back, and will send it again. */

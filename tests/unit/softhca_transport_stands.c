@@ -381,6 +381,7 @@ static void test_fails_later(void **state)
 {
 	static const struct failing failing[] = {
 		{{"RC", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
+		{{"RC, at the peer", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, true},
 		{{"UC", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
 		{{"UD", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
 	};

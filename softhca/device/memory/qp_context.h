@@ -79,10 +79,12 @@ struct sh_qp {
 	uint32_t rd_out;		/* READs and atomics sent and not completed */
 	/*
 	 * The deadline is that of a receiver that was not ready (RNR NAK); SH_PUT_OFF: that of a lock
-	 * that was not to be had (sh_put_off()).
+	 * that was not to be had (sh_put_off()). If the oldest WQE has been refused meanwhile, the
+	 * bits from SH_REFUSED on have its syndrome, and then the vendor's.
 	 */
 	uint32_t rnr_waiting;
 #define SH_PUT_OFF 2
+#define SH_REFUSED 8
 	uint64_t timer_at; /* when the pending timer fires, 0 = none is pending */
 	uint32_t timer_gen;
 	uint32_t messages_sent;

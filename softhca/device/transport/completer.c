@@ -254,13 +254,13 @@ static void refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 {
 	switch (syndrome) {
 	case SH_AETH_NAK_REQ:
-		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV);
+		sh_fail_refused(dev, hca, qp, MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV);
 		break;
 	case SH_AETH_NAK_ACCESS:
-		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_REM_ACCESS, SH_VENDOR_REM_ACCESS);
+		sh_fail_refused(dev, hca, qp, MLX4_SYNDROME_REM_ACCESS, SH_VENDOR_REM_ACCESS);
 		break;
 	default:
-		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
+		sh_fail_refused(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
 	}
 }
 

@@ -105,6 +105,15 @@ void sh_fail_oldest(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 		sh_put_off(dev, hca, qp);
 }
 
+void sh_fail_refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		     uint8_t vendor)
+{
+	if (!sh_send_failed(dev, hca, qp, syndrome, vendor))
+		return;
+	sh_put_off(dev, hca, qp);
+	qp->rnr_waiting |= (uint32_t)syndrome << SH_REFUSED | (uint32_t)vendor << (SH_REFUSED + 8);
+}
+
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	qp->deadline = 0;
@@ -156,7 +165,12 @@ static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	qp->deadline = 0;
 	qp->went_back = 0;
-	if (qp->rnr_waiting) {
+	if (qp->rnr_waiting >> SH_REFUSED) {
+		uint32_t why = qp->rnr_waiting >> SH_REFUSED;
+
+		qp->rnr_waiting = 0;
+		sh_fail_refused(dev, hca, qp, (uint8_t)why, (uint8_t)(why >> 8));
+	} else if (qp->rnr_waiting) {
 		qp->rnr_waiting = 0;
 		retire(dev, hca, qp);
 	} else if (qp->ack_psn != qp->sent_psn &&

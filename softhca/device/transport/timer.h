@@ -30,5 +30,11 @@ void sh_put_off(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* sh_send_failed(), or puts it off: then the oldest WQE is tried again, and fails later. */
 void sh_fail_oldest(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
 		    uint8_t vendor);
+/*
+ * The same for a WQE that the responder has refused. It is not tried again: the responder's QP is in
+ * ERR by then, and does not answer.
+ */
+void sh_fail_refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		     uint8_t vendor);
 
 #endif
