@@ -281,6 +281,21 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 	}
 	ok "if a place belongs to another user, the next one is taken" next_place
 	rm -rf "$tmp/shared/softhca-$uid"
+	# There it is root, and root's place is that of a user whom the namespace does not know.
+	in_namespace() {
+		# shellcheck disable=SC2016 # the shells in there expand it
+		unshare -m sh -c 'mount -t tmpfs -o mode=1777 none /dev/shm && mkdir -m 700 /dev/shm/softhca-0 && exec "$@"' x \
+			env -u SOFTHCA_DIR "${vars[@]}" setpriv --reuid "$uid" --regid "$uid" --clear-groups \
+			unshare -rUmpf --mount-proc sh -c 'cd / && "$SOFTHCA" run -- sh -c "echo \$SOFTHCA_INSTANCE" && "$SOFTHCA" start there &&
+			"$SOFTHCA" show && "$SOFTHCA" stop there' >"$tmp/out" || { cat "$tmp/out"; return 1; }
+		grep -q "^$tmp/shared/softhca-0/run" "$tmp/out" && grep -q '^ *there' "$tmp/out" || { cat "$tmp/out"; return 1; }
+	}
+	if unshare -m true 2>/dev/null && unprivileged "$uid" unshare -rUmpf --mount-proc true 2>/dev/null; then
+		ok "in a user's namespace root's place is passed over" in_namespace
+		rm -rf "$tmp/shared/softhca-0"
+	else
+		skip "a user's namespace" "let ordinary users make namespaces"
+	fi
 	no_place() {
 		: >"/dev/shm/softhca-$uid"
 		ln -s /nowhere "$tmp/shared/softhca-$uid"

@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: the copy for processors that make stores visible in any order is right: for every
- * length, from and to any alignment, with nothing stored beside it.
+ * length, from and to any alignment, with nothing stored beside it. One barrier stands between the
+ * last of the stores and all others, so a receiver that polls the last byte finds the rest.
  */
-#define SH_WEAKLY_ORDERED 1
-#define sh_copy_forward	  sh_copy_weak
-#include "softhca/device/memory/copy.c"
-
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 #include <cmocka.h>
+
+static void at_barrier(int order);
+
+/* The test looks at what is stored where the copy has its barrier. */
+#define __atomic_thread_fence at_barrier
+#define SH_WEAKLY_ORDERED     1
+#define sh_copy_forward	      sh_copy_weak
+#include "softhca/device/memory/copy.c"
 
 #define ROOM 512
 
@@ -53,10 +62,59 @@ static void test_steps(void **state)
 		}
 }
 
+/* The copy that is going on, into memory that was all 0xee; no byte that is copied is. */
+static struct {
+	const unsigned char *to;
+	uint64_t len;
+	unsigned int barriers;
+	uint64_t missing; /* at the barrier: so many bytes, the last ones */
+} going;
+
+static __attribute__((noinline)) void at_barrier(int order)
+{
+	uint64_t stored = 0;
+
+	(void)order;
+	if (!going.to)
+		return;
+	while (stored < going.len && going.to[stored] != 0xee)
+		stored++;
+	going.missing = going.len - stored;
+	for (; stored < going.len; stored++)
+		assert_int_equal(going.to[stored], 0xee);
+	going.barriers++;
+}
+
+/* What is stored behind the barrier is one store: of one byte, or of one word at its place. */
+static void test_order(void **state)
+{
+	static unsigned char from[4 * STEP], to[4 * STEP + 16] __attribute__((aligned(16)));
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(from); i++)
+		from[i] = (unsigned char)(i % 200);
+	for (uint64_t len = 1; len <= sizeof(from); len += len < 300 ? 1 : 61)
+		for (unsigned int at = 0; at < 16; at++) {
+			memset(to, 0xee, sizeof(to));
+			memset(&going, 0, sizeof(going));
+			going.to = to + at;
+			going.len = len;
+			sh_copy_weak(to + at, from, len);
+			going.to = NULL;
+			assert_memory_equal(to + at, from, len);
+			assert_int_equal(going.barriers, 1);
+			if (going.missing != 1) {
+				assert_int_equal(going.missing, sizeof(uint64_t));
+				assert_int_equal((at + len) % sizeof(uint64_t), 0);
+			}
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy),
-					   cmocka_unit_test(test_steps)};
+					   cmocka_unit_test(test_steps),
+					   cmocka_unit_test(test_order)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

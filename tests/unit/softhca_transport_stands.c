@@ -3,8 +3,11 @@
  * Description: a sender is stopped at many of its instructions, its life in the device cannot be
  * ended, and it stays stopped. What others call returns all the same: senders to the same queues, and
  * the receiver, which sends, arms its CQ and fails. Nothing is lost: when the sender goes on, all
- * messages have arrived once, and each request has its one completion.
+ * messages have arrived once, and each request has its one completion. So it is with a thread that is
+ * stopped with the lock of a CQ alone, or with that of an event queue; UC and UD may lose a message,
+ * but no receive.
  */
+#include "softhca/device/memory/event.h"
 #include "softhca_stop_rig.h"
 
 #define NOTICE_MS 700 /* what each look at the clock seems to take: the waits of lock.h are long */
@@ -286,6 +289,246 @@ static void test_taken_meanwhile(void **state)
 	}
 }
 
+/* ---- the thread that stands has one lock, and none of those that come before it ---- */
+
+/* The victim is stopped before it does anything, and then has this lock. */
+static pid_t stand_with(struct scene *s, struct sh_lock *lock)
+{
+	pid_t pid = victim(s);
+
+	assert_true(single_step(pid));
+	stop(pid);
+	lock->owner = word_of_thread(s->p.m, pid);
+	begin_calls(s);
+	return pid;
+}
+
+/* It goes on: it lets the lock go, and sends its message. */
+static void go_on_from(struct scene *s, pid_t pid, struct sh_lock *lock)
+{
+	assert_true(lock->owner != 0);
+	__atomic_store_n(&lock->owner, 0, __ATOMIC_SEQ_CST);
+	end_calls(s, pid);
+}
+
+static struct sh_lock *lock_of_cq(const struct tcq *cq)
+{
+	return &sh_cq_get(&cq->m->dev, cq->hca, cq->cqn)->lock;
+}
+
+struct failing {
+	struct plot plot;
+	bool remote; /* the peer refuses the request; else the sender itself does */
+};
+
+/*
+ * A request fails while the CQ of the send queue is not to be had. Nothing is done by halves: the QP
+ * fails later, and then the request has its completion, before that of the next one, which is not
+ * sent.
+ */
+static void fails_later(const struct failing *f)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	struct tpair *p = &s->p;
+	const bool lossy = may_lose(&f->plot);
+	struct twr wr, next;
+	struct mlx4_cqe cqe;
+	pid_t pid;
+
+	scene_open(s, &f->plot);
+	without_ends(p->m);
+	tqp_recv(&s->c, &(struct tsge){p->amem + 180000, 4096, 0x3000}, 1);
+	/* The QP waits for ever for an answer that does not come. */
+	tqp_ctx(&s->d)->timeout = 0;
+	wr = next = tpair_wr(p, f->remote ? MLX4_OPCODE_RDMA_WRITE : MLX4_OPCODE_SEND, 100);
+	next.opcode = MLX4_OPCODE_SEND;
+	wr.signaled = next.signaled = true;
+	wr.dqpn = next.dqpn = s->c.qpn;
+	wr.dlid = next.dlid = tlid(p->m, 0);
+	wr.av_pd = next.av_pd = s->d.pdn;
+	wr.raddr = (uintptr_t)p->amem;
+	wr.rkey = 0x3100;
+	next.sge[0] = (struct tsge){p->bmem + 500000, 100, p->bkey};
+	wr.sge[0] = next.sge[0];
+	wr.sge[0].key += f->remote ? 0 : 0x100;
+	pid = stand_with(s, lock_of_cq(&p->bcq[0]));
+	tqp_send(&s->d, &wr);
+	tqp_send(&s->d, &next);
+	texpect_none(&p->bcq[0]);
+	assert_int_equal(tqp_state(&s->d), SH_QPS_RTS);
+	go_on_from(s, pid, lock_of_cq(&p->bcq[0]));
+	for (uint16_t i = 0; i < 2; i++) {
+		assert_true(tcq_poll(&p->bcq[0], &cqe));
+		assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
+		assert_int_equal(cqe.wqe_index, htobe16(i));
+		assert_int_equal(cqe.syndrome, i	   ? MLX4_SYNDROME_WR_FLUSH
+					       : f->remote ? MLX4_SYNDROME_REM_ACCESS
+							   : MLX4_SYNDROME_LOC_PROT);
+	}
+	texpect_none(&p->bcq[0]);
+	assert_int_equal(tqp_state(&s->d), lossy ? SH_QPS_SQE : SH_QPS_ERR);
+	/* The receive of a peer that has refused a request is flushed. */
+	assert_int_equal(completions(&s->ccq[1], MLX4_CQE_ERROR), f->remote);
+	/* The victim's message has arrived. */
+	assert_int_equal(take_arrivals(s, &f->plot).from_a, 1);
+	p->m->dev.proc = 1;
+	once_more(s);
+	tpair_close(p);
+	free(s);
+}
+
+static void test_fails_later(void **state)
+{
+	static const struct failing failing[] = {
+		{{"RC", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
+		{{"RC, at the peer", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, true},
+		{{"UC", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
+		{{"UD", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(failing) / sizeof(failing[0]); i++) {
+		print_message("# %s\n", failing[i].plot.name);
+		fails_later(&failing[i]);
+	}
+}
+
+static uint64_t lost_at_receiver(const struct scene *s)
+{
+	struct sh_counters c;
+
+	sh_counters(&s->p.m->daemon, 1, &c);
+	return c.drops_memory;
+}
+
+/*
+ * A message of UC or UD finds the CQ of its receive not to be had: it is lost, and counted. Its
+ * receive is there for the next one, and no QP fails.
+ */
+static void loses_no_receive(const struct plot *plot, uint8_t opcode)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	const unsigned int receives = plot->srq ? RECEIVES - 1 : 1;
+	struct tpair *p = &s->p;
+	struct arrivals n;
+	uint64_t lost;
+	struct twr wr;
+	pid_t pid;
+
+	scene_open(s, plot);
+	without_ends(p->m);
+	wr = other_wr(s);
+	wr.opcode = opcode;
+	wr.raddr = (uintptr_t)p->bmem;
+	wr.rkey = p->bkey;
+	wr.signaled = true;
+	lost = lost_at_receiver(s);
+	pid = stand_with(s, lock_of_cq(&p->bcq[1]));
+	tqp_send(&s->c, &wr);
+	assert_int_equal(completions(&s->ccq[0], opcode), 1);
+	assert_int_equal(lost_at_receiver(s), lost + 1);
+	texpect_none(&p->bcq[1]);
+	go_on_from(s, pid, lock_of_cq(&p->bcq[1]));
+	assert_int_equal(tqp_state(&s->d), SH_QPS_RTS);
+	assert_int_equal(tasync(p->m, p->b.ctx, SH_QPE_FATAL), 0);
+	n = take_arrivals(s, plot);
+	assert_int_equal(n.from_a, 1);
+	assert_int_equal(n.from_c, 0);
+	p->m->dev.proc = 2;
+	wr = other_wr(s);
+	for (unsigned int i = 0; i < receives; i++)
+		tqp_send(&s->c, &wr);
+	assert_int_equal(take_arrivals(s, plot).from_c, receives);
+	p->m->dev.proc = 1;
+	tpair_close(p);
+	free(s);
+}
+
+static void test_loses_no_receive(void **state)
+{
+	static const struct {
+		struct plot plot;
+		uint8_t opcode;
+	} losing[] = {
+		{{"UC", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, NULL, 0}, MLX4_OPCODE_SEND},
+		{{"UC to an SRQ", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 0},
+		 MLX4_OPCODE_SEND},
+		{{"WRITE with immediate over UC", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		 MLX4_OPCODE_RDMA_WRITE_IMM},
+		{{"UD", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, NULL, 0}, MLX4_OPCODE_SEND},
+		{{"UD to an SRQ", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 0},
+		 MLX4_OPCODE_SEND},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(losing) / sizeof(losing[0]); i++) {
+		print_message("# %s\n", losing[i].plot.name);
+		loses_no_receive(&losing[i].plot, losing[i].opcode);
+	}
+}
+
+/*
+ * What raises an event of the receiver: a message to its armed CQ, the arming of a CQ that has one,
+ * a request that it refuses.
+ */
+enum raise { MESSAGE, ARMING, REFUSAL };
+
+/* Its event queue is not to be had: the event comes later, and once. */
+static void raised_later(enum raise what)
+{
+	static const struct plot plot = {"RC", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0};
+	struct scene *s = calloc(1, sizeof(*s));
+	struct tpair *p = &s->p;
+	struct sh_dev *dev = &p->m->dev;
+	struct sh_lock *lock;
+	struct twr wr;
+	pid_t pid;
+
+	scene_open(s, &plot);
+	without_ends(p->m);
+	dev = &p->m->dev;
+	wr = other_wr(s);
+	wr.signaled = true;
+	if (what == REFUSAL) {
+		wr.opcode = MLX4_OPCODE_RDMA_WRITE;
+		wr.raddr = (uintptr_t)p->bmem;
+		wr.rkey = p->bkey + 0x100;
+		lock = &sh_evq(dev, sh_ctx(dev, p->b.ctx)->async_evq)->lock;
+	} else {
+		lock = &sh_evq(dev, p->bcq[1].evq)->lock;
+	}
+	if (what == MESSAGE)
+		tcq_arm(&p->bcq[1], false);
+	pid = stand_with(s, lock);
+	tqp_send(&s->c, &wr);
+	if (what == ARMING)
+		tcq_arm(&p->bcq[1], false);
+	/* The sender is not told of it, and does not wait. */
+	if (what == REFUSAL)
+		texpect_error(&s->ccq[0], MLX4_SYNDROME_REM_ACCESS, true, 0);
+	else
+		texpect(&s->ccq[0], MLX4_OPCODE_SEND, true, 0);
+	assert_int_equal(events(s), 0);
+	assert_int_equal(tasync(p->m, p->b.ctx, SH_QPE_ACCESS_ERR), 0);
+	if (what != REFUSAL)
+		assert_int_equal(take_arrivals(s, &plot).from_c, 1);
+	go_on_from(s, pid, lock);
+	assert_int_equal(events(s), what != REFUSAL);
+	assert_int_equal(tasync(p->m, p->b.ctx, SH_QPE_ACCESS_ERR), what == REFUSAL);
+	p->m->dev.proc = 1;
+	once_more(s);
+	assert_int_equal(events(s), what != REFUSAL);
+	tpair_close(p);
+	free(s);
+}
+
+static void test_raised_later(void **state)
+{
+	(void)state;
+	for (enum raise what = MESSAGE; what <= REFUSAL; what++)
+		raised_later(what);
+}
+
 /* Stops the victim at every so many instructions, and does not end its life. */
 static void stand_at_each(const struct plot *plot, bool one_cq,
 			  void (*then)(struct scene *, const struct plot *, pid_t))
@@ -378,6 +621,8 @@ int main(void)
 		cmocka_unit_test(test_another_sends),  cmocka_unit_test(test_receiver_sends),
 		cmocka_unit_test(test_receiver_reads), cmocka_unit_test(test_receiver_arms),
 		cmocka_unit_test(test_receiver_fails), cmocka_unit_test(test_taken_meanwhile),
+		cmocka_unit_test(test_fails_later),    cmocka_unit_test(test_loses_no_receive),
+		cmocka_unit_test(test_raised_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

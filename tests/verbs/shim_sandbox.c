@@ -3,17 +3,22 @@
  * Description: a program that confines itself, and ends for each system call that it has no use for,
  * registers memory as before: softhca makes no such call for it, alone, beside a thread and around
  * fork(). A program that has given up its system calls posts and polls, and a verb that is a command
- * fails. One that answers system calls itself, in a handler for SIGSYS, lives on.
+ * fails. One that answers system calls itself, in a handler for SIGSYS, lives on. Softhca lets others
+ * trace the program where the kernel has Yama, and nowhere else. That part needs root.
  * Quick: half
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -301,12 +306,84 @@ static void trapped(int which)
 	_exit(0);
 }
 
+/* ---- who may trace the program ---- */
+
+#define OPENS "opens" /* the argument of a program that opens the device */
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LOW(n) (offsetof(struct seccomp_data, args) + 8 * (n))
+#else
+#define LOW(n) (offsetof(struct seccomp_data, args) + 8 * (n) + 4)
+#endif
+
+/* Ends the process where it lets every other one trace it. */
+static void keep_tracers(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOW(0)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PTRACER, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOW(1)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)PR_SET_PTRACER_ANY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0), 0);
+}
+
+/* A program of this process opens the device, where it finds a kernel with Yama, or one without. */
+static void traced(int yama)
+{
+	const struct rlimit none = {0};
+
+	CHECK_EQ(unshare(CLONE_NEWNS), 0);
+	CHECK_EQ(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	CHECK_EQ(mount("none", "/proc/sys/kernel", "tmpfs", 0, NULL), 0);
+	if (yama)
+		CHECK_EQ(mkdir("/proc/sys/kernel/yama", 0755), 0);
+	CHECK_EQ(setrlimit(RLIMIT_CORE, &none), 0);
+	keep_tracers();
+	execl("/proc/self/exe", "shim_sandbox", OPENS, (char *)NULL);
+	CHECK(false);
+}
+
+static void try_mount(int arg)
+{
+	(void)arg;
+	_exit(unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	      mount("none", "/proc/sys/kernel", "tmpfs", 0, NULL));
+}
+
+static void tracers(void)
+{
+	int status;
+	pid_t pid = spawn(try_mount, 0);
+
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	if (status) {
+		puts("# no mount below /proc here: the part about tracers is left out");
+		return;
+	}
+	join(spawn(traced, false));
+	join_killed(spawn(traced, true), SIGSYS);
+}
+
 /* The parent is not confined, and asks whether the memory was shared all the same. */
-int main(void)
+int main(int argc, char **argv)
 {
 	uint64_t shared;
 
 	test_begin();
+	if (argc > 1 && !strcmp(argv[1], OPENS)) {
+		opens();
+		sends();
+		return 0;
+	}
+	tracers();
 	for (int early = 0; early < 2; early++) {
 		shared = hca_counter("regions_shared");
 		join(spawn(confined, early));
