@@ -50,9 +50,14 @@ softhca_transport_stop_once_SOURCES = softhca_transport_stop_once.c softhca_stop
 softhca_transport_stop_once_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_stop_once_LDADD = $(softhca_transport_libs)
 
-softhca_transport_stands_SOURCES = softhca_transport_stands.c softhca_stop_rig.h softhca_scene.h softhca_step.h
+softhca_transport_stands_SOURCES = softhca_transport_stands.c softhca_stands_rig.h softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_stands_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_stands_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_held
+softhca_transport_held_SOURCES = softhca_transport_held.c softhca_stands_rig.h softhca_stop_rig.h softhca_scene.h softhca_step.h
+softhca_transport_held_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_held_LDADD = $(softhca_transport_libs)
 
 check_PROGRAMS += softhca_transport_replace
 softhca_transport_replace_SOURCES = softhca_transport_replace.c softhca_scene.h softhca_step.h

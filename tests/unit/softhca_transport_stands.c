@@ -8,59 +8,7 @@
  * but no receive.
  */
 #include "softhca/device/memory/event.h"
-#include "softhca_stop_rig.h"
-
-#define NOTICE_MS 700 /* what each look at the clock seems to take: the waits of lock.h are long */
-#define LATER_NS  UINT64_C(20000000000)
-
-static struct sh_host_ops ops;
-static uint64_t (*real_now)(void *host);
-
-static uint64_t passing_now(void *host)
-{
-	struct mock *m = host;
-
-	__atomic_fetch_add(&m->shared->now, NOTICE_MS * UINT64_C(1000000), __ATOMIC_SEQ_CST);
-	return real_now(host);
-}
-
-/* As on a system without restartable sequences. The victim, a copy of this process, keeps it so. */
-static void without_ends(struct mock *m)
-{
-	ops = *m->dev.ops;
-	real_now = ops.now;
-	ops.divert = NULL;
-	m->dev.ops = m->daemon.ops = &ops;
-}
-
-/* How a call that returns at once is told from one that waits for the victim. */
-static void begin_calls(struct scene *s)
-{
-	s->p.m->dev.proc = 2;
-	ops.now = passing_now;
-	alarm(60);
-}
-
-static void end_calls(struct scene *s, pid_t pid)
-{
-	alarm(0);
-	ops.now = real_now;
-	kill(pid, SIGCONT);
-	ended(pid);
-	mock_advance(s->p.m, LATER_NS);
-}
-
-static unsigned int completions(struct tcq *cq, uint8_t opcode)
-{
-	struct mlx4_cqe cqe;
-	unsigned int n = 0;
-
-	while (tcq_poll(cq, &cqe)) {
-		assert_int_equal(cqe.owner_sr_opcode & 0x1f, opcode);
-		n++;
-	}
-	return n;
-}
+#include "softhca_stands_rig.h"
 
 /* Another sender to the same queues. Its atomic operation is to the victim's word. */
 static void another_sends(struct scene *s, const struct plot *plot, pid_t pid)
@@ -227,18 +175,6 @@ static enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_se
 	return real_copy(host, dst_ctx, dst, ndst, src_ctx, src, nsrc, len);
 }
 
-/* What the locks say that the thread holds. */
-static uint64_t word_of_thread(struct mock *m, pid_t tid)
-{
-	const struct sh_exec *e = sh_at(&m->dev, SH_EXEC_OFF);
-
-	for (uint64_t i = 0; i < SH_MAX_EXEC; i++)
-		if (e[i].tid == (uint32_t)tid)
-			return (uint64_t)e[i].life << SH_OWNER_GENERATION | (i + 1);
-	fail_msg("the thread has no slot");
-	return 0;
-}
-
 /*
  * A thread delivers a message to the QP that the receiver sends from, just while the receiver's own
  * message is on its way, and is stopped with the locks of the QP.
@@ -290,31 +226,6 @@ static void test_taken_meanwhile(void **state)
 }
 
 /* ---- the thread that stands has one lock, and none of those that come before it ---- */
-
-/* The victim is stopped before it does anything, and then has this lock. */
-static pid_t stand_with(struct scene *s, struct sh_lock *lock)
-{
-	pid_t pid = victim(s);
-
-	assert_true(single_step(pid));
-	stop(pid);
-	lock->owner = word_of_thread(s->p.m, pid);
-	begin_calls(s);
-	return pid;
-}
-
-/* It goes on: it lets the lock go, and sends its message. */
-static void go_on_from(struct scene *s, pid_t pid, struct sh_lock *lock)
-{
-	assert_true(lock->owner != 0);
-	__atomic_store_n(&lock->owner, 0, __ATOMIC_SEQ_CST);
-	end_calls(s, pid);
-}
-
-static struct sh_lock *lock_of_cq(const struct tcq *cq)
-{
-	return &sh_cq_get(&cq->m->dev, cq->hca, cq->cqn)->lock;
-}
 
 struct failing {
 	struct plot plot;
