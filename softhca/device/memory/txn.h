@@ -28,7 +28,8 @@
  * Events are raised before the log is cleared. The log says how many of them have been raised, and
  * a recovery goes on from there: none is missing, and none is raised twice (event.c). The exception
  * is a death between the write and the note of it, where the file system does not tell, or the
- * recoverer does not see the FIFO (it has another root directory): it raises that one again.
+ * recoverer does not see the FIFO (it has another root directory): it raises that one again. An
+ * event whose queue's lock was not to be had is owed (layout.h) before the log is cleared.
  *
  * Values written through a transaction are not visible to plain reads before sh_txn_commit().
  */
