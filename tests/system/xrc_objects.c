@@ -113,11 +113,16 @@ static void open_domain(void)
 
 static void open_queues(void)
 {
+	uint32_t *numbers = board->rank[me].srqn;
+
 	for (int q = 0; q < config.queues; q++) {
 		struct ibv_srq_init_attr attr = {.attr = {.max_wr = config.slots[q], .max_sge = 1}};
 
 		hca.srq[q] = ibv_create_xrc_srq(hca.pd, hca.domain, hca.cq, &attr);
 		CHECK(hca.srq[q]);
+		/* If this rank is killed before it stores the number, no other one has been told it. */
+		queues[q].before = numbers[q];
+		numbers[q] = hca.srq[q]->xrc_srq_num;
 		for (queues[q].frees = 0; queues[q].frees < config.slots[q]; queues[q].frees++)
 			queues[q].free[queues[q].frees] = queues[q].frees;
 		post_free(q);

@@ -10,7 +10,8 @@
  * Each message is verified: contents, length, that it is the sender's next one, came to the SRQ of
  * its size and through the receive QP of that sender. Where ranks may die (mortal), what a broken
  * way had not delivered is sent again over a new one, and a message that had arrived all the same
- * is recognised.
+ * is recognised; so is one to a dead rank that reaches its successor because their SRQs have the
+ * same number.
  *
  * No locks: all of it belongs to the rank's main thread. peers_work() never waits.
  */

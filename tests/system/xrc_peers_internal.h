@@ -17,6 +17,7 @@ extern struct queue {
 	unsigned int free[MOST_SLOTS], frees;
 	uint32_t fired; /* limit events, counted by the thread that gets them */
 	uint32_t answered;
+	uint32_t before; /* the SRQ's number when another rank was in this place; 0: none was */
 } queues[MAX_QUEUES];
 extern uint8_t *memory;
 extern size_t sends_at; /* of the buffers to send from, in memory */

@@ -63,6 +63,7 @@ struct board {
 		uint32_t again;	 /* another one takes its place */
 		uint32_t dead;	 /* the same, counted when the successor has been started */
 		uint32_t ended;	 /* with status 0 */
+		uint32_t srqn[MAX_QUEUES]; /* the SRQs of the rank that was here last */
 	} rank[MAX_RANKS];
 	uint64_t word[1024];			   /* the program's */
 	struct mailbox mail[MAX_RANKS][MAX_RANKS]; /* [to][from] */
