@@ -19,8 +19,8 @@ fi
 : "${HANG_DIR:=$PWD/hang_hunt.kept}" "${RUN_LOG:=/dev/null}"
 export LIMIT HANG_DIR
 
-# The limit in lib.sh is for a few runs.
-kill $watchdog 2>/dev/null
+# The limit in lib.sh is for a few runs. Its shell ends without its sleep, which would otherwise stay.
+pkill -P $watchdog 2>/dev/null
 (sleep $((2 * RUNS * LIMIT + 300)) && kill -TERM $$) >/dev/null 2>&1 &
 watchdog=$!
 
