@@ -65,7 +65,7 @@ folders() {
 mkdir "$tree/build/tests/verbs" "$tree/build/tests/system"
 cat >"$tree/build/tests/verbs/Makefile" <<'END'
 check:
-	@for test in $(TESTS:.sh=); do echo "$$test SOAK_SECONDS=$$SOAK_SECONDS REPEAT=$$REPEAT RUNS=$$RUNS" >>../../repeated; \
+	@for test in $(TESTS:.sh=); do echo "$$test SOAK_SECONDS=$$SOAK_SECONDS REPEAT=$$REPEAT RUNS=$$RUNS LOAD=$$LOAD STOPS=$$STOPS" >>../../repeated; \
 		result=PASS; [ "$$test" != "$(FAILS)" ] || result=FAIL; \
 		echo "what $$test says" >$$test.log; echo ":test-result: $$result" >$$test.trs; done
 END
@@ -145,8 +145,10 @@ argument_first() { TIER=quick tests 0 "6 passed, 0 failed, 0 skipped" full && ti
 ok "an argument comes first" argument_first
 long() {
 	rm -f "$tmp/installed" "$tree/build/repeated"
-	tests 0 "13 passed, 0 failed, 0 skipped" long || return 1
-	[ "$(grep -c ' REPEAT=1000 RUNS=$' "$tree/build/repeated")" -eq 5 ] && grep -q 'hang_hunt .* REPEAT= RUNS=500' "$tree/build/repeated" &&
+	tests 0 "15 passed, 0 failed, 0 skipped" long || return 1
+	[ "$(grep -c ' REPEAT=1000 RUNS= LOAD= STOPS=$' "$tree/build/repeated")" -eq 5 ] &&
+		[ "$(grep -c '^stopped_.* STOPS=1000$' "$tree/build/repeated")" -eq 2 ] &&
+		grep -q 'hang_hunt .* REPEAT= RUNS=500 LOAD=20 ' "$tree/build/repeated" &&
 		grep -q 'wire_soak SOAK_SECONDS=3600 ' "$tree/build/repeated" ||
 		{ cat "$tree/build/repeated"; return 1; }
 	if [ "$(id -u)" -eq 0 ]; then
@@ -157,7 +159,7 @@ long() {
 }
 ok "long is the full one with more, as root with the packages" long
 long_fails() {
-	FAILS=shared_memory_pins tests 1 "12 passed, 1 failed, 0 skipped" long && has '^what shared_memory_pins says$'
+	FAILS=shared_memory_pins tests 1 "14 passed, 1 failed, 0 skipped" long && has '^what shared_memory_pins says$'
 }
 ok "what fails only in the long one has failed" long_fails
 usage() { (cd / && "$tree/scripts/test" fast >"$tmp/out" 2>&1); [ $? -eq 2 ] && has 'usage: .*not "fast"'; }

@@ -8,8 +8,8 @@
 #
 # RUNS (of each job), AT_ONCE (how many of them side by side, each with an instance of its own), LOAD
 # (busy processes beside them), LIMIT (seconds for a job), JOBS ("mesh mpi"), RUN_LOG (a file that gets
-# a line for each run). To hunt: RUNS=500 LOAD=20, or RUNS=500 AT_ONCE=4, where jobs are the load of
-# each other and no processor time is spent on anything else.
+# a line for each run). The long tier has RUNS=500 AT_ONCE=4 LOAD=20. With one at a time 500 runs of both take
+# most of a day; with LOAD=0 they are the load of each other, and no processor time is spent on anything else.
 . "$srcdir/lib.sh" || exit 1
 
 if [ "${TIER:-}" = full ]; then
@@ -19,8 +19,8 @@ fi
 : "${HANG_DIR:=$PWD/hang_hunt.kept}" "${RUN_LOG:=/dev/null}"
 export LIMIT HANG_DIR
 
-# The limit in lib.sh is for a few runs.
-kill $watchdog 2>/dev/null
+# The limit in lib.sh is for a few runs. Its shell ends without its sleep, which would otherwise stay.
+pkill -P $watchdog 2>/dev/null
 (sleep $((2 * RUNS * LIMIT + 300)) && kill -TERM $$) >/dev/null 2>&1 &
 watchdog=$!
 

@@ -5,7 +5,6 @@
  * ends. It learns of a CQE in any of its CQs, and each message arrives once, in order.
  */
 #include <pthread.h>
-#include <sched.h>
 
 #include "verbs_test.h"
 
@@ -44,20 +43,6 @@ static struct ibv_wc any_wc(struct ibv_cq **cq, int n, int *which)
 		}
 		__atomic_add_fetch(&empty, 1, __ATOMIC_RELAXED);
 	}
-}
-
-static void on_one_processor(void)
-{
-	cpu_set_t all, one;
-
-	CHECK_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
-	CPU_ZERO(&one);
-	for (int i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &all)) {
-			CPU_SET(i, &one);
-			break;
-		}
-	CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
 static void gave_way(const char *what, uint64_t waits)

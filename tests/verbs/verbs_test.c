@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -112,6 +113,20 @@ void sleep_ms(unsigned int ms)
 
 	while (nanosleep(&t, &t) < 0 && errno == EINTR)
 		;
+}
+
+void on_one_processor(void)
+{
+	cpu_set_t all, one;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all)) {
+			CPU_SET(i, &one);
+			break;
+		}
+	CHECK_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
 void meet(uint32_t n)

@@ -81,6 +81,8 @@ void meet(uint32_t n);
 void post(unsigned int word, uint64_t value);
 void await(unsigned int word, uint64_t value);
 void sleep_ms(unsigned int ms);
+/* Keeps this thread, and what it starts, to the first of the processors that it may use. */
+void on_one_processor(void);
 
 /* ---- the emulator ---- */
 
