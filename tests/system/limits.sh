@@ -70,39 +70,6 @@ for mmio in kick trap; do
 		ok "RC in little address space without rights" ours in_a_gibibyte unprivileged --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" -n 100 --verify
 done
 
-# What a container with a limit on memory counts: what each process has had of its own, the tables of its pages, and device
-# memory, in KiB. Memory that processes share counts once for each here, so it is less.
-taken() {
-	daemon=$(cat "$SOFTHCA_INSTANCE/pid") || return 1
-	shared=$(stat -L -c '%b %B' "$(find "/proc/$daemon/fd" -lname '/memfd:softhca (deleted)' | head -n 1)") || return 1
-	for process in "$daemon" $server $client; do
-		cat "/proc/$process/status"
-	done | awk -v blocks="${shared% *}" -v size="${shared#* }" '/^VmHWM|^VmPTE/ { sum += $2 } END { print sum + blocks * size / 1024 }'
-}
-# So much that docs/ci.md says that a limit of 256 MiB is enough.
-two_in_256_mib() {
-	server= client=
-	for _ in 1 2; do
-		take_port
-		"$TOOLS/ibv_rc_pingpong" -p "$port" -n 100000000 >/dev/null 2>&1 &
-		server="$server $!"
-		until_true listening || return 1
-		"$TOOLS/ibv_rc_pingpong" -p "$port" -n 100000000 127.0.0.1 >/dev/null 2>&1 &
-		client="$client $!"
-	done
-	both_run() { [ "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | grep -o '"RTS"' | wc -l)" -eq 4 ]; }
-	until_true both_run && until_true moving && kib=$(taken)
-	found=$?
-	# shellcheck disable=SC2086 # words
-	kill $server $client
-	[ "$found" -eq 0 ] && echo "$kib KiB" && [ "${kib%.*}" -gt 4096 ] && [ "${kib%.*}" -lt 262144 ]
-}
-moving() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | grep -qE '"messages_sent": ?[1-9][0-9]{3}'; }
-export -f taken two_in_256_mib moving
-for mmio in kick trap; do
-	ok "two ping-pongs take less than 256 MiB, $mmio" ours within --mmio $mmio -- two_in_256_mib
-done
-
 # Address space or descriptors are short: whichever step fails first, the program reports an error
 # and gets no signal.
 graceful() {
