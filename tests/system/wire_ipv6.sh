@@ -183,6 +183,7 @@ strangers() {
 	until_true dropped && [ "$(counter a .wire.malformed)" -eq "$malformed" ] && send_from fd77:1:3::9 && until_true malformed
 }
 names() {
+	[ "$(on b cat /sys/class/infiniband/mlx4_0/node_desc)" = "softhca-fd77-1-3--9 HCA-1" ] || return 1
 	on a hostname >"$tmp/a.name" && on b hostname >"$tmp/b.name" && [ "$(cat "$tmp/a.name" "$tmp/b.name" | paste -s)" = "softhca-fd77-1-2--1	softhca-fd77-1-3--9" ] &&
 		on b getent ahostsv6 softhca-fd77-1-2--1 | grep -q "^$one " && [ "$(on a hostid)" != "$(on b hostid)" ]
 }

@@ -123,6 +123,12 @@ names() {
 		[ "$(head -n 4 "$tmp/b.names" | sort -u)" = "softhca-$(tr . - <<<"$two.5")" ] &&
 		[ -z "$(comm -12 <(sort "$tmp/a.names") <(sort "$tmp/b.names"))" ] && [ "$(sort -u "$tmp/a.names" | wc -l)" -eq 3 ]
 }
+# What the device calls itself, from the address of its host's first port: described INSTANCE HOST ADDRESS
+described() {
+	text=$(on "$1" env "SOFTHCA_HOST=$2" cat /sys/class/infiniband/mlx4_0/node_desc) || return 1
+	[ "$text" = "softhca-$(tr . - <<<"$3") HCA-1" ] || { echo "$text"; return 1; }
+}
+devices() { described a 0 "$one.1" && described b 0 "$two.5"; }
 # The names are known in both, by each call.
 resolves() {
 	for instance in a b; do
@@ -140,6 +146,7 @@ for n in name, name.upper(), name + ".":
 }
 ok "hosts of one machine have names of their own" names
 ok "which are known in each instance" resolves
+ok "and so have their devices" devices
 own_name() {
 	"$SOFTHCA" start c && on c hostname >"$tmp/c.name" && "$SOFTHCA" stop c && [ "$(cat "$tmp/c.name")" = "$(uname -n)" ]
 }
@@ -199,7 +206,9 @@ parted() {
 }
 ok "two instances of two hosts" pair "--hosts 2 --wire A.1/24,A.2" "--hosts 2 --wire A.3/24,A.4"
 ok "each host has its address" hosts
+host_devices() { described a 0 "$one.1" && described a 1 "$one.2" && described b 0 "$one.3" && described b 1 "$one.4"; }
 ok "and a name of it" host_names
+ok "and so has its device" host_devices
 for at in "host0 $one.1" "host1 $one.2" "$one.2 $one.2" "softhca-$(tr . - <<<"$one.2") $one.2" "localhost $one.1"; do
 	# shellcheck disable=SC2086 # words
 	ok "softhca-rsh ${at% *}" rsh $at
