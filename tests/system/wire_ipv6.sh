@@ -114,13 +114,16 @@ fi
 lossy() {
 	for instance in a b; do
 		"$SOFTHCA" fault "$instance" seed 1 && "$SOFTHCA" fault "$instance" drop 2% &&
-			"$SOFTHCA" fault "$instance" corrupt 2% && "$SOFTHCA" fault "$instance" duplicate 5% || return 1
+			"$SOFTHCA" fault "$instance" corrupt 2% && "$SOFTHCA" fault "$instance" duplicate 5% &&
+			"$SOFTHCA" fault "$instance" reorder 5% || return 1
 	done
 	across "$@" && [ "$(counter a .wire.bad_icrc)" -gt 0 ] && [ "$(counter b .wire.bad_icrc)" -gt 0 ] &&
 		"$SOFTHCA" fault a off && "$SOFTHCA" fault b off
 }
 ok "nothing came damaged" shows a '.wire | .malformed + .bad_icrc == 0'
 ok "rc over a wire that loses packets" ours lossy "$TOOLS/ibv_rc_pingpong" --verify -n 30 -s 20000
+ok "rc: every operation over a wire that loses packets" ours lossy "$PROGRAMS/wire_peers" lossy
+ok "uc over a wire that loses packets: messages come whole" ours lossy "$PROGRAMS/wire_peers" uc_lossy
 
 # What comes from outside of the prefix does not get as far as the instance, which would call it malformed.
 send_from() { python3 -c 'import socket, sys
