@@ -24,10 +24,10 @@ captured() {
 	kill -INT "$capture" && wait "$capture" && grep -q '^softhca: [1-9][0-9]* packets captured' "$tmp/capture.err" || return 1
 	jq -e --slurpfile plain "$tmp/plain" '.instructions > $plain[0].instructions' "$tmp/captured"
 }
-instances() { "$SOFTHCA" start plain && two; }
 ended() { "$SOFTHCA" stop plain && "$SOFTHCA" stop a && "$SOFTHCA" stop b && no_instance; }
 
-ok "an instance, and two on a wire" instances
+ok "an instance" "$SOFTHCA" start plain
+ok "two on a wire" two
 ok "a SEND of 8 B is counted" counted plain plain
 ok "the same number each time" costs_nothing again plain
 ok "a wire costs it no instruction" costs_nothing wire a
