@@ -225,6 +225,44 @@ ok "hosts: the other host's address is not to bind to" not_its_own
 ok "hosts: a fault between two of them" ours parted
 ok "nothing is left behind" unpair
 
+# Launchers take two instances of one machine for two nodes. docs/hosts.md has their remote shell.
+sed -n '/^#!\/bin\/sh$/,/^exec softhca/p' "$srcdir/../../docs/hosts.md" | sed "s|exec softhca|exec $SOFTHCA|; s/=one/=a/; s/=two/=b/" >"$tmp/pair-rsh"
+chmod +x "$tmp/pair-rsh"
+job() { # four ranks, two in each instance, all of which another instance has sent to
+	before=$(counter b .wire.sent)
+	on a "$@" >"$tmp/job" 2>&1 && grep -q '4 ranks: every byte verified' "$tmp/job" && [ "$(counter b .wire.sent)" -gt $((before + 50)) ] ||
+		{ cat "$tmp/job"; return 1; }
+}
+openmpi() { # openmpi HOST HOST
+	options=()
+	for setting in "${ucx_settings[@]}" UCX_TLS=rc_v,self; do options+=(-x "$setting"); done
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp job mpirun.openmpi --oversubscribe --host "$1:2,$2:2" \
+		--mca plm_rsh_agent "$tmp/pair-rsh" --mca oob_tcp_if_include lo --mca pml ucx --mca osc ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \
+		"${options[@]}" "$tmp/alltoall" 10
+}
+hydra() {
+	options=()
+	for setting in "${ucx_settings[@]}" UCX_TLS=rc_v,self; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
+	job mpiexec.hydra -genvnone -launcher ssh -launcher-exec "$tmp/pair-rsh" -iface lo -hosts "$1:2,$2:2" -n 4 "${options[@]}" "$tmp/alltoall" 10
+}
+if ! all_rows; then
+	: # wire_machines.sh has Open MPI between two network namespaces
+elif command -v mpirun.openmpi >/dev/null && command -v mpicc.openmpi >/dev/null; then
+	mpicc.openmpi -O2 -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" || exit 1
+	ok "two instances on the loopback" two
+	ok "Open MPI, by address" openmpi "$net.1" "$net.2"
+	ok "Open MPI, by name" openmpi "softhca-$(tr . - <<<"$net.1")" "softhca-$(tr . - <<<"$net.2")"
+	if command -v mpiexec.hydra >/dev/null && command -v mpicc.mpich >/dev/null; then
+		mpicc.mpich -O2 -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" || exit 1
+		ok "MPICH, by address" hydra "$net.1" "$net.2"
+	else
+		skip "MPICH, by address" "install mpich and libmpich-dev"
+	fi
+	ok "nothing is left behind" unpair
+else
+	skip "Open MPI" "install openmpi-bin and libopenmpi-dev"
+fi
+
 # Two ports, of which one has an address that gives a LID.
 two_ports() {
 	"$SOFTHCA" start --ports 2 --wire "$one.7/24,$two.7" --lid 7,600 c 2>"$tmp/c.out" && return 1
