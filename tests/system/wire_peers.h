@@ -37,7 +37,7 @@ extern struct ibv_ah *ah;  /* of UD */
 extern unsigned char *buf; /* the first half is for sending, the second for what comes */
 extern uint32_t first_psn;
 extern unsigned int path_mtu; /* in bytes */
-extern bool sleeps; /* where there is no completion */
+extern bool sleeps;	      /* where there is no completion */
 extern int tcp;
 
 void connect_tcp(int port, const char *host);
