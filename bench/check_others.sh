@@ -33,10 +33,11 @@ ok "its JSON has both sizes, TCP's, and the copies alone" query "$is_number"'
 	([.rows[] | "\(.size) \(.test)"] | sort) == ([(8, 1048576) as $s | "rsocket", "tcp", "tcp-polling", "copies",
 	"copies-apart" | "\($s) \(.)"] | sort) and all(.rows[]; is_stats) and
 	all(.to_tcp_8, .to_copies_1048576, .to_copies_apart_1048576; is_number)'
+iperf3=$(command -v iperf3 >/dev/null && echo '"iperf3"')
 ok "wire" "$BENCH/wire" --repeat 1 --iterations 20 --json "$tmp/json"
 ok "its JSON has each test, and what it is held against" query "$is_number"'
-	([.rows[].test] | sort) == ["chain", "dgrams", "gso", "least", "lossy", "mmsg", "send", "tcp", "udp", "write"] and all(.rows[]; is_stats) and
-	all(.send_to_udp, .chain_to_dgrams, .write_to_least, .write_to_tcp, .write_to_mmsg, .write_to_gso, .lossy_to_write; is_number)'
+	([.rows[].test] | sort) == ["chain", "dgrams", "gso", '"${iperf3:+$iperf3, }"'"least", "lossy", "mmsg", "send", "tcp", "udp", "write"] and all(.rows[]; is_stats) and
+	all(.send_to_udp, .chain_to_dgrams, .write_to_least, .write_to_tcp, '"${iperf3:+.write_to_iperf3, }"' .write_to_mmsg, .write_to_gso, .lossy_to_write; is_number)'
 if ! command -v valgrind >/dev/null; then
 	skip "device" "install valgrind"
 else

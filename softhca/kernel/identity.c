@@ -16,6 +16,7 @@
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
+#include "ports.h"
 
 /* A random UUID, version 4, as the kernel makes it. */
 static int uuid_text(char text[40])
@@ -72,6 +73,27 @@ static int make_addresses(struct kernel *k, uint32_t host)
 	return file_write(k->dir_fd, path, "%s", text);
 }
 
+static void wire_host_name(const struct kernel *k, uint32_t host, char name[SH_WIRE_NAME])
+{
+	char address[SH_WIRE_TEXT];
+
+	sh_wire_text(address, wire_address(k, host * k->cfg.device.hcas_per_host, 1));
+	sh_wire_name(name, address);
+}
+
+void identity_describe(const struct kernel *k, uint32_t hca, char text[IDENTITY_TEXT])
+{
+	const struct khca *h = &k->hcas[hca];
+	char name[SH_WIRE_NAME];
+
+	if (k->cfg.device.wire.n)
+		wire_host_name(k, h->host, name);
+	else
+		snprintf(name, sizeof(name), "softhca-host%u", h->host);
+	/* "softhca-", and an address of 39 characters at most. */
+	snprintf(text, IDENTITY_TEXT, "%.47s HCA-%u", name, h->unit + 1);
+}
+
 /*
  * The name that tells a host from the others of its fabric. Programs take two hosts of one name for the
  * same one, and do not use the wire between them. False: the host is the machine.
@@ -79,11 +101,10 @@ static int make_addresses(struct kernel *k, uint32_t host)
 static bool choose_name(const struct kernel *k, uint32_t host, char name[SH_WIRE_NAME])
 {
 	const struct sh_config *device = &k->cfg.device;
-	char address[SH_WIRE_TEXT], plain[SH_HOST_NAME];
+	char plain[SH_HOST_NAME];
 
 	if (device->wire.n && (device->hosts > 1 || sh_wire_shared(&device->wire))) {
-		sh_wire_text(address, wire_address(k, host * device->hcas_per_host, 1));
-		sh_wire_name(name, address);
+		wire_host_name(k, host, name);
 		return true;
 	}
 	sh_host_name(plain, host);

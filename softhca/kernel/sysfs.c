@@ -13,6 +13,7 @@
 
 #include "counters.h"
 #include "fs.h"
+#include "identity.h"
 #include "kern.h"
 #include "ports.h"
 #include "room.h"
@@ -224,7 +225,7 @@ static int make_hca(struct kernel *k, uint32_t index)
 	err = err ?: put(k, ib, "node_guid", text);
 	guid_text(text, guid + 3);
 	err = err ?: put(k, ib, "sys_image_guid", text);
-	snprintf(text, sizeof(text), "softhca-host%u HCA-%u", h->host, h->unit + 1);
+	identity_describe(k, index, text);
 	/* This one programs may write. */
 	snprintf(path, sizeof(path), "%s/node_desc", ib);
 	err = err ?: file_write(k->dir_fd, path, "%s\n", text);
@@ -248,26 +249,28 @@ static int make_hca(struct kernel *k, uint32_t index)
 	return err;
 }
 
-bool sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64])
+void sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64])
 {
-	char path[300];
-	ssize_t n;
+	char path[300], usual[IDENTITY_TEXT] = "";
+	ssize_t n = -1;
 	int fd;
 
 	sysfs_hca_dir(k, path, hca);
 	strcat(path, "/node_desc");
 	fd = openat(k->dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, 64);
-	close(fd);
+	if (fd >= 0) {
+		n = read(fd, text, 64);
+		close(fd);
+	}
 	for (ssize_t i = 0; i < n; i++)
 		if (text[i] == '\n')
 			n = i;
-	if (n < 0)
-		n = 0;
-	memset(text + n, 0, 64 - (size_t)n);
-	return n > 0;
+	if (n > 0) {
+		memset(text + n, 0, 64 - (size_t)n);
+		return;
+	}
+	identity_describe(k, hca, usual);
+	memcpy(text, usual, sizeof(usual));
 }
 
 int sysfs_make(struct kernel *k)

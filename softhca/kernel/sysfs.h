@@ -24,10 +24,10 @@ int sysfs_class(const struct kernel *k, uint32_t hca, const char *class, const c
 		char path[256]);
 
 /*
- * What the host's node_desc says, which its administrator may have written: zeros behind it. False:
- * nothing.
+ * What the host's node_desc says, which its administrator may have written: zeros behind it. If that is
+ * nothing, what it says at first.
  */
-bool sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64]);
+void sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64]);
 
 /* Writes what changes; pkey: an index. */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);

@@ -10,9 +10,10 @@
 # kill senders at each of their steps, and have others go on, do not pass;
 # and the bytes of a packet are on the stack of the thread that sends, which may be small.
 without='raising small_stack stopped_commands'
-# Whole programs that send: services, hosts, faults, XRC as its libraries use it, connections by address, management datagrams.
-scripts='cm_steps.sh faults.sh hosts.sh pingpong_ours.sh rdmacm.sh umad.sh xrc_by_address.sh xrc_eager.sh xrc_queues.sh xrc_sharing.sh
-	xrc_supernodes.sh xrc_ud_connect.sh'
+# Whole programs that send: services, hosts, faults, ports that go down, XRC as its libraries use it, connections by address, rsockets,
+# management datagrams, Debian's tools.
+scripts='cm_many.sh cm_steps.sh completion.sh counters.sh faults.sh hosts.sh perftest.sh pingpong_debian.sh pingpong_ours.sh port_events.sh
+	rdmacm.sh rsockets.sh umad.sh xrc_by_address.sh xrc_eager.sh xrc_queues.sh xrc_sharing.sh xrc_stopped.sh xrc_supernodes.sh xrc_ud_connect.sh'
 
 dir=$top_builddir/full-loopback
 rm -rf "$dir"

@@ -47,6 +47,13 @@ for psn in -115 -120 -125; do
 	ok "rc: PSNs that wrap after ${psn#-} packets" ours across env PSN=$((0x1000000 + psn)) "$PROGRAMS/wire_peers" all
 done
 
+for mtu in 256 512 2048 4096; do
+	ok "rc: every operation with a path MTU of $mtu" ours across env PATH_MTU=$mtu "$PROGRAMS/wire_peers" all
+done
+# Packets that the other end does not expect of that length are refused, and no end hangs.
+for mtus in 256,4096 4096,256 1024,2048; do
+	ok "rc: path MTUs that differ, $mtus" ours across env PATH_MTU=$mtus "$PROGRAMS/wire_peers" mtus
+done
 ok "uc: WRITEs with and without immediate data" ours across "$PROGRAMS/wire_peers" uc
 ok "ud: with and without immediate data" ours across "$PROGRAMS/wire_peers" ud
 ok "rc: a QP that is destroyed right after its last messages" ours across "$PROGRAMS/wire_peers" last
@@ -227,6 +234,17 @@ lossy() {
 }
 ok "rc over a wire that loses packets" ours lossy "$TOOLS/ibv_rc_pingpong" --verify -n 30 -s 20000
 ok "rc: every operation over a wire that loses packets" ours lossy "$PROGRAMS/wire_peers" lossy
+
+# Each message comes as a whole or not at all. It is the second process that sends, in b.
+uc_lossy() {
+	"$SOFTHCA" fault b seed 1 && for fault in "drop 1%" "corrupt 1%" "duplicate 2%" "reorder 2%"; do
+		# shellcheck disable=SC2086 # words
+		"$SOFTHCA" fault b $fault || return 1
+	done
+	across "$PROGRAMS/wire_peers" uc_lossy && shows b '[.faults[] | select(.rate_per_million > 0)] | length == 4 and all(.[]; .done > 0)' &&
+		"$SOFTHCA" fault b off
+}
+ok "uc over a wire that loses packets: messages come whole" ours uc_lossy
 
 # What comes from outside of the prefix does not get as far as the instance, which would call it malformed.
 outside() {

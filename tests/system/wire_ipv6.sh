@@ -114,13 +114,16 @@ fi
 lossy() {
 	for instance in a b; do
 		"$SOFTHCA" fault "$instance" seed 1 && "$SOFTHCA" fault "$instance" drop 2% &&
-			"$SOFTHCA" fault "$instance" corrupt 2% && "$SOFTHCA" fault "$instance" duplicate 5% || return 1
+			"$SOFTHCA" fault "$instance" corrupt 2% && "$SOFTHCA" fault "$instance" duplicate 5% &&
+			"$SOFTHCA" fault "$instance" reorder 5% || return 1
 	done
 	across "$@" && [ "$(counter a .wire.bad_icrc)" -gt 0 ] && [ "$(counter b .wire.bad_icrc)" -gt 0 ] &&
 		"$SOFTHCA" fault a off && "$SOFTHCA" fault b off
 }
 ok "nothing came damaged" shows a '.wire | .malformed + .bad_icrc == 0'
 ok "rc over a wire that loses packets" ours lossy "$TOOLS/ibv_rc_pingpong" --verify -n 30 -s 20000
+ok "rc: every operation over a wire that loses packets" ours lossy "$PROGRAMS/wire_peers" lossy
+ok "uc over a wire that loses packets: messages come whole" ours lossy "$PROGRAMS/wire_peers" uc_lossy
 
 # What comes from outside of the prefix does not get as far as the instance, which would call it malformed.
 send_from() { python3 -c 'import socket, sys
@@ -183,6 +186,7 @@ strangers() {
 	until_true dropped && [ "$(counter a .wire.malformed)" -eq "$malformed" ] && send_from fd77:1:3::9 && until_true malformed
 }
 names() {
+	[ "$(on b cat /sys/class/infiniband/mlx4_0/node_desc)" = "softhca-fd77-1-3--9 HCA-1" ] || return 1
 	on a hostname >"$tmp/a.name" && on b hostname >"$tmp/b.name" && [ "$(cat "$tmp/a.name" "$tmp/b.name" | paste -s)" = "softhca-fd77-1-2--1	softhca-fd77-1-3--9" ] &&
 		on b getent ahostsv6 softhca-fd77-1-2--1 | grep -q "^$one " && [ "$(on a hostid)" != "$(on b hostid)" ]
 }

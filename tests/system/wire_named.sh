@@ -123,6 +123,12 @@ names() {
 		[ "$(head -n 4 "$tmp/b.names" | sort -u)" = "softhca-$(tr . - <<<"$two.5")" ] &&
 		[ -z "$(comm -12 <(sort "$tmp/a.names") <(sort "$tmp/b.names"))" ] && [ "$(sort -u "$tmp/a.names" | wc -l)" -eq 3 ]
 }
+# What the device calls itself, from the address of its host's first port: described INSTANCE HOST ADDRESS
+described() {
+	text=$(on "$1" env "SOFTHCA_HOST=$2" cat /sys/class/infiniband/mlx4_0/node_desc) || return 1
+	[ "$text" = "softhca-$(tr . - <<<"$3") HCA-1" ] || { echo "$text"; return 1; }
+}
+devices() { described a 0 "$one.1" && described b 0 "$two.5"; }
 # The names are known in both, by each call.
 resolves() {
 	for instance in a b; do
@@ -140,6 +146,7 @@ for n in name, name.upper(), name + ".":
 }
 ok "hosts of one machine have names of their own" names
 ok "which are known in each instance" resolves
+ok "and so have their devices" devices
 own_name() {
 	"$SOFTHCA" start c && on c hostname >"$tmp/c.name" && "$SOFTHCA" stop c && [ "$(cat "$tmp/c.name")" = "$(uname -n)" ]
 }
@@ -199,7 +206,9 @@ parted() {
 }
 ok "two instances of two hosts" pair "--hosts 2 --wire A.1/24,A.2" "--hosts 2 --wire A.3/24,A.4"
 ok "each host has its address" hosts
+host_devices() { described a 0 "$one.1" && described a 1 "$one.2" && described b 0 "$one.3" && described b 1 "$one.4"; }
 ok "and a name of it" host_names
+ok "and so has its device" host_devices
 for at in "host0 $one.1" "host1 $one.2" "$one.2 $one.2" "softhca-$(tr . - <<<"$one.2") $one.2" "localhost $one.1"; do
 	# shellcheck disable=SC2086 # words
 	ok "softhca-rsh ${at% *}" rsh $at
@@ -215,6 +224,44 @@ ok "hosts: rping inside an instance" inside
 ok "hosts: the other host's address is not to bind to" not_its_own
 ok "hosts: a fault between two of them" ours parted
 ok "nothing is left behind" unpair
+
+# Launchers take two instances of one machine for two nodes. docs/hosts.md has their remote shell.
+sed -n '/^#!\/bin\/sh$/,/^exec softhca/p' "$srcdir/../../docs/hosts.md" | sed "s|exec softhca|exec $SOFTHCA|; s/=one/=a/; s/=two/=b/" >"$tmp/pair-rsh"
+chmod +x "$tmp/pair-rsh"
+job() { # four ranks, two in each instance, all of which another instance has sent to
+	before=$(counter b .wire.sent)
+	on a "$@" >"$tmp/job" 2>&1 && grep -q '4 ranks: every byte verified' "$tmp/job" && [ "$(counter b .wire.sent)" -gt $((before + 50)) ] ||
+		{ cat "$tmp/job"; return 1; }
+}
+openmpi() { # openmpi HOST HOST
+	options=()
+	for setting in "${ucx_settings[@]}" UCX_TLS=rc_v,self; do options+=(-x "$setting"); done
+	OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp job mpirun.openmpi --oversubscribe --host "$1:2,$2:2" \
+		--mca plm_rsh_agent "$tmp/pair-rsh" --mca oob_tcp_if_include lo --mca pml ucx --mca osc ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \
+		"${options[@]}" "$tmp/alltoall" 10
+}
+hydra() {
+	options=()
+	for setting in "${ucx_settings[@]}" UCX_TLS=rc_v,self; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
+	job mpiexec.hydra -genvnone -launcher ssh -launcher-exec "$tmp/pair-rsh" -iface lo -hosts "$1:2,$2:2" -n 4 "${options[@]}" "$tmp/alltoall" 10
+}
+if ! all_rows; then
+	: # wire_machines.sh has Open MPI between two network namespaces
+elif command -v mpirun.openmpi >/dev/null && command -v mpicc.openmpi >/dev/null; then
+	mpicc.openmpi -O2 -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" || exit 1
+	ok "two instances on the loopback" two
+	ok "Open MPI, by address" openmpi "$net.1" "$net.2"
+	ok "Open MPI, by name" openmpi "softhca-$(tr . - <<<"$net.1")" "softhca-$(tr . - <<<"$net.2")"
+	if command -v mpiexec.hydra >/dev/null && command -v mpicc.mpich >/dev/null; then
+		mpicc.mpich -O2 -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" || exit 1
+		ok "MPICH, by address" hydra "$net.1" "$net.2"
+	else
+		skip "MPICH, by address" "install mpich and libmpich-dev"
+	fi
+	ok "nothing is left behind" unpair
+else
+	skip "Open MPI" "install openmpi-bin and libopenmpi-dev"
+fi
 
 # Two ports, of which one has an address that gives a LID.
 two_ports() {

@@ -36,8 +36,15 @@
  *
  * last: the second process sends more than a window holds, destroys its QP at once, and ends.
  *
+ * The environment variable PATH_MTU has the path MTU of the QPs in bytes, if it is not 1024; or two
+ * with a comma, the first process's and the second one's.
+ *
  * uc: WRITEs over UC, with and without immediate data. ud: datagrams with and without it. A wire
  * that loses packets would lose some of these for good.
+ *
+ * uc_lossy: SENDs over UC, on a wire that loses packets, until some have come and some have not.
+ *
+ * mtus: for a PATH_MTU of two numbers. What is longer than a packet fails.
  *
  * old: the first process is killed while the second one sends, which goes on until the retries have
  * run out, for some seconds.
@@ -83,6 +90,11 @@ static const struct way {
 	{.name = "last", .active = last_active, .passive = last_passive, .first_psn = PSN_LAST},
 	{.name = "uc", .active = uc_active, .passive = uc_passive, .type = IBV_QPT_UC},
 	{.name = "ud", .active = ud_active, .passive = ud_passive, .type = IBV_QPT_UD},
+	{.name = "uc_lossy",
+	 .active = uc_lossy_active,
+	 .passive = uc_lossy_passive,
+	 .type = IBV_QPT_UC},
+	{.name = "mtus", .active = mtus_active, .passive = mtus_passive},
 	{.name = "killed", .active = survives, .passive = is_killed, .second = true},
 	{.name = "old", .active = is_old, .passive = is_killed, .timeout = 15},
 	{.name = "outlives", .active = outlives, .passive = waits, .ends = true},
@@ -108,7 +120,7 @@ static const struct way *way_of(const char *name)
 
 int main(int argc, char **argv)
 {
-	const char *psn = getenv("PSN");
+	const char *psn = getenv("PSN"), *mtu = getenv("PATH_MTU");
 	bool client = argc == 5;
 	const struct way *w;
 
@@ -116,6 +128,8 @@ int main(int argc, char **argv)
 	w = way_of(argv[1]);
 	sleeps = !strcmp(w->name, "soak");
 	first_psn = psn ? (uint32_t)strtoul(psn, NULL, 0) : w->first_psn ?: PSN;
+	path_mtu = mtu ? (unsigned int)atoi(client && strchr(mtu, ',') ? strchr(mtu, ',') + 1 : mtu)
+		       : 1024;
 	if (w->few)
 		few_sizes();
 	connect_tcp(atoi(argv[3]), client ? argv[4] : NULL);

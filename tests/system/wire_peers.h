@@ -36,7 +36,8 @@ extern struct ibv_qp *first, *second, *qp;
 extern struct ibv_ah *ah;  /* of UD */
 extern unsigned char *buf; /* the first half is for sending, the second for what comes */
 extern uint32_t first_psn;
-extern bool sleeps; /* where there is no completion */
+extern unsigned int path_mtu; /* in bytes */
+extern bool sleeps;	      /* where there is no completion */
 extern int tcp;
 
 void connect_tcp(int port, const char *host);
@@ -58,6 +59,9 @@ void done(void); /* a completion without an error */
  */
 void fill(uint32_t len);
 void check(uint32_t len);
+/* The same at a place in buf, from byte `first` on, of a message or the beginning of one. */
+void check_at(size_t place, size_t first, uint32_t len);
+void check_of(size_t place, size_t first, uint32_t have, uint32_t len);
 
 /* ---- wire_peers_operations.c ---- */
 
@@ -77,6 +81,13 @@ void last_active(void);
 /* Round by round, until the old process has ended. */
 void new_passive(void);
 void new_active(void);
+
+/* ---- wire_peers_odd.c ---- */
+
+void uc_lossy_passive(void);
+void uc_lossy_active(void);
+void mtus_passive(void);
+void mtus_active(void);
 
 /* ---- wire_peers_ends.c ---- */
 

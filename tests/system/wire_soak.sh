@@ -17,13 +17,22 @@ TEST_TIMEOUT=${TEST_TIMEOUT:-$((limit + 300))}
 
 machines_need "a soak of the wire"
 
+# Ends processes with all below them: a pair whose meshes have failed would go on for all of the time.
+end_trees() {
+	local pid
+	for pid; do
+		# shellcheck disable=SC2046 # words
+		end_trees $(pgrep -P "$pid")
+		kill "$pid" 2>/dev/null
+	done
+}
 # Two network namespaces on one cable, with an instance in each, as in wire_machines.sh.
 machines() {
 	unshare -mnu sleep $((limit + 600)) &
 	export there=$!
 	# What runs there, cleanup() of lib.sh cannot see.
 	# shellcheck disable=SC2046
-	trap '"$tmp/there" "$SOFTHCA" stop lab >/dev/null 2>&1; kill $(jobs -p) 2>/dev/null' EXIT
+	trap '"$tmp/there" "$SOFTHCA" stop lab >/dev/null 2>&1; end_trees $(jobs -p)' EXIT
 	until_true elsewhere || return 1
 	"$tmp/there" mount -t tmpfs none "$SOFTHCA_DIR" && cable || return 1
 	"$SOFTHCA" start --wire 10.77.0.1/24 lab && "$tmp/there" "$SOFTHCA" start --wire 10.77.0.2/24 lab || return 1
@@ -85,7 +94,7 @@ soak() {
 	until_true empty && until_true empty "$tmp/there" && numbers here && numbers there "$tmp/there" || bad=1
 	[ "$bad" -eq 0 ]
 }
-export -f machines cable elsewhere here over_there listening_somewhere mesh numbers empty soak tcp take_port listening until_true
+export -f end_trees machines cable elsewhere here over_there listening_somewhere mesh numbers empty soak tcp take_port listening until_true
 export tmp seconds seed limit
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 

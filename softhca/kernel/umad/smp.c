@@ -33,12 +33,10 @@ static const struct sh_port *port_of(struct umad *u, const struct mad_node *n)
 
 void smp_node_description(struct umad *u, const struct mad_node *n, uint8_t data[64])
 {
-	const struct khca *h = &u->hcas[n->hca];
-
 	if (n->is_switch)
 		snprintf((char *)data, 64, "softhca-switch");
-	else if (!sysfs_node_description(u->k, n->hca, data))
-		snprintf((char *)data, 64, "softhca-host%u HCA-%u", h->host, h->unit + 1);
+	else
+		sysfs_node_description(u->k, n->hca, data);
 }
 
 void smp_node_info(struct umad *u, const struct mad_node *n, uint8_t data[64])

@@ -61,4 +61,38 @@ perf ib_send_bw -n 50 -s 3000 -r 100 -c UC
 perf ib_write_bw -n 50 -s 3000 -c UC
 
 intact "every packet of theirs was well-formed, with the right ICRC"
+
+# What a message takes, which is reported and not judged: this machine's time is emulated. Soft-RoCE alone, whose packets do not leave it;
+# two instances of softhca; and each of both with the other one. figure DESCRIPTION "SERVER" "CLIENT" ADDRESS: words that run a command.
+# shellcheck disable=SC2086
+figure() {
+	for size in "8 -n 500" "65536 -n 100"; do
+		port=$((port + 1))
+		case $2 in
+		rxe) place=here server_options="-d rxe1 -g $gid" ;;
+		*) place=there server_options="-g 1" ;;
+		esac
+		case $3 in
+		rxe) client_options="-d rxe1 -g $gid" ;;
+		*) client_options="-g 1" ;;
+		esac
+		$2 $theirs /debian/bin/ibv_rc_pingpong $server_options -s $size -p $port >/tmp/server 2>&1 &
+		waits=$!
+		listening $port $place && $3 $theirs /debian/bin/ibv_rc_pingpong $client_options -s $size -p $port $4 >/tmp/client 2>&1
+		status=$?
+		wait $waits && [ $status -eq 0 ] && sed -n "s/.*Mbit.sec/# $1, ${size%% *} B: &/p; s/.* = \([0-9.]* usec.iter\)/# $1, ${size%% *} B, to and fro: \1/p" /tmp/client
+		result $? "$1, ${size%% *} B" /tmp/server /tmp/client
+	done
+}
+other() { GID_INDEX=1 there softhca run --instance other -- timeout 100 "$@"; }
+{ there ip addr add 10.78.0.3/24 dev far && there softhca start --kernel mainline --wire 10.78.0.3/24 other; } >/tmp/out 2>&1
+result $? "another instance on the wire" /tmp/out
+figure "Soft-RoCE" rxe rxe $near
+figure "softhca, two instances" hca other $far
+figure "softhca, inside an instance" hca hca $far
+figure "Soft-RoCE to softhca" hca rxe $far
+figure "softhca to Soft-RoCE" rxe hca $near
+there softhca stop other >/tmp/out 2>&1
+result $? "softhca stop, the other instance" /tmp/out
+
 stopped "softhca stop"

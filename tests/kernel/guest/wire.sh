@@ -85,12 +85,20 @@ both "datagrams with and without immediate data, IPv6" "wire_peers ud -p" "wire_
 near=$near6 far=$far6
 connects "rping, IPv6" "rping -s -a :: -C 10 -V" "rping -c -C 10 -V -a"
 intact "every packet of Soft-RoCE's was right, IPv6"
+
+# From here on the link is a bad one.
+iproute2-tc qdisc add dev near root netem loss 1% duplicate 1% delay 1ms reorder 25% && there iproute2-tc qdisc add dev far root netem loss 1%
+result $? "netem" /tmp/out
+near=$near4 far=$far4
+tool ibv_rc_pingpong -n 200
+both "all operations of RC, IPv6, with losses, duplicates and packets out of order" "wire_peers lossy -p" "wire_peers lossy -p"
+near=$near6 far=$far6
+connects "rping, IPv6, with losses, duplicates and packets out of order" "rping -s -a :: -C 10 -V" "rping -c -C 10 -V -a"
+intact "every packet of Soft-RoCE's was right, IPv6, with losses"
 there softhca stop lab6 >/tmp/out 2>&1
 result $? "softhca stop, IPv6" /tmp/out
 gid=$gid4 near=$near4 far=$far4 instance=lab
 
-iproute2-tc qdisc add dev near root netem loss 1% duplicate 1% delay 1ms reorder 25% && there iproute2-tc qdisc add dev far root netem loss 1%
-result $? "netem" /tmp/out
 tool ibv_rc_pingpong -n 200
 both "all operations of RC, with losses, duplicates and packets out of order" "wire_peers lossy -p" "wire_peers lossy -p"
 connections ", with losses, duplicates and packets out of order"
