@@ -382,6 +382,11 @@ struct sh_mad_open {
  * without knowing what the file is recognizes it; no text in UTF-8 has it.
  */
 #define SH_FIFO_BYTE 0xf5
+/*
+ * Of the mode of an rdma_cm file's FIFO that was opened for reading and writing. It means nothing to the
+ * kernel, and no other FIFO has it: the shim may take what it knows of an inode for true (shim/files/fifo_known.h).
+ */
+#define SH_FIFO_MARK 01000
 enum sh_mad_what { SH_MAD_WRITE, SH_MAD_READ, SH_MAD_IOCTL };
 /*
  * The daemon reads and writes the memory of the caller. -EAGAIN: there is nothing to read. The shim

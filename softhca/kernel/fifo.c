@@ -113,7 +113,7 @@ int fifo_open(struct fifo *f, struct kernel *k, const struct fifo_opening *o, in
 		return err;
 	f->fd = -1;
 	path_of(f, path);
-	if (mkfifoat(k->dir_fd, path, 0600) < 0) {
+	if (mkfifoat(k->dir_fd, path, 0600 | o->mark) < 0) {
 		err = -errno;
 		goto err_owner;
 	}

@@ -33,6 +33,7 @@ struct fifo_opening {
 	uint32_t
 		flags; /* with which the program opens it; those that mean nothing here are ignored */
 	pid_t pid;     /* the program */
+	uint32_t mark; /* of its mode: SH_FIFO_MARK or 0 */
 };
 
 /*

@@ -61,6 +61,7 @@ static struct {
 	int lease; /* or -1 */
 	struct sh_ident id, mem_id;
 	struct sh_ident root; /* of the directories in which the connection was made */
+	uint32_t number;      /* how many there have been */
 } control = {.fd = -1, .memfd = -1, .lease = -1};
 
 /* All of shim_dev stands, for threads that have no lock. */
@@ -401,6 +402,8 @@ static int connect_now(void)
 	sh_ident_take(control.fd, &control.id);
 	control.pid = getpid();
 	control.root = root();
+	/* 0 means none. */
+	__atomic_store_n(&control.number, control.number + 1 ?: 1, __ATOMIC_RELAXED);
 	__atomic_fetch_and(&shim_unusual, ~SHIM_STALE, __ATOMIC_RELEASE);
 	return 0;
 fail:
@@ -522,6 +525,11 @@ int shim_control_to_open(void)
 		return -ENXIO;
 	}
 	return err;
+}
+
+uint32_t shim_control_number(void)
+{
+	return __atomic_load_n(&control.number, __ATOMIC_RELAXED);
 }
 
 void shim_control_put(void)

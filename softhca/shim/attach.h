@@ -78,6 +78,8 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 int shim_request_now(const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		     unsigned int *nfds);
 void shim_control_put(void);
+/* Of the connection; another one has another number. 0: this process and those it was forked from had none. */
+uint32_t shim_control_number(void);
 /*
  * The same without connecting, whatever the connection's state: for moments in which nothing else
  * may happen.

@@ -4,11 +4,13 @@
  * are fetched by a command.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/process.h"
+#include "softhca/protocol.h"
 #include "channel.h"
 #include "id.h"
 #include "mcast.h"
@@ -34,6 +36,8 @@ int cm_channel_open(struct rdmacm *cm, struct kproc *p, uint32_t flags, struct c
 					       .index = index,
 					       .generation = ++cm->generation,
 					       .flags = flags,
+					       .mark = (flags & O_ACCMODE) == O_RDWR ? SH_FIFO_MARK
+										     : 0,
 					       .pid = p->pid},
 			fd);
 	if (err)

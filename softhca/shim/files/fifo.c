@@ -98,6 +98,7 @@ bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct sh
 		return false;
 	f->dir = dir;
 	f->mode = O_RDONLY;
+	f->known = 0;
 	at = in_instance(path, &removed);
 	if (!at || strncmp(at, dir, dir_len) || at[dir_len] != '/' ||
 	    take_numbers(at + dir_len + 1, &f->index, &f->generation, &f->mode) < 2)
@@ -133,8 +134,8 @@ int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size
 	return fds[0];
 }
 
-int shim_fifo_ask(uint32_t generation, const void *req, size_t req_len, void *reply,
-		  size_t reply_len)
+int shim_fifo_ask(uint32_t generation, uint32_t known, const void *req, size_t req_len,
+		  void *reply, size_t reply_len)
 {
 	int err;
 
@@ -143,7 +144,9 @@ int shim_fifo_ask(uint32_t generation, const void *req, size_t req_len, void *re
 	err = shim_control_get();
 	if (err)
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
-	err = shim_request_now(req, req_len, reply, reply_len, NULL, NULL);
+	err = known && known != shim_control_number()
+		      ? -ENODEV
+		      : shim_request_now(req, req_len, reply, reply_len, NULL, NULL);
 	shim_control_put();
 	return err;
 }

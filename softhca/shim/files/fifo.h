@@ -18,6 +18,7 @@ struct shim_fifo {
 	uint32_t index;
 	uint32_t generation; /* 0: the instance has been removed, and calls fail */
 	uint32_t mode;	     /* O_ACCMODE that the program has asked for; its end only reads */
+	uint32_t known;	     /* the connection under which the name was read (fifo_known.h); 0: just now */
 };
 
 static inline bool shim_fifo_reads(const struct shim_fifo *f)
@@ -46,8 +47,9 @@ int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size
 /*
  * A request about the one of that generation: 0 if there is a reply, or the -errno of the call. No daemon is
  * asked about a file whose instance has been removed: that of the next instance of its name might answer.
+ * -ENODEV: it is known from another connection.
  */
-int shim_fifo_ask(uint32_t generation, const void *req, size_t req_len, void *reply,
+int shim_fifo_ask(uint32_t generation, uint32_t known, const void *req, size_t req_len, void *reply,
 		  size_t reply_len);
 /* Does the descriptor still lead there? -EBADF if not, and -EIO if the instance has been removed. */
 int shim_fifo_still(int fd, const struct shim_fifo *f);

@@ -11,12 +11,24 @@
 #include "softhca/shim/attach.h"
 #include "command.h"
 #include "context.h"
+#include "fifo_known.h"
 #include "rdmacm.h"
 #include "touch.h"
 
+static bool by_name(int fd, const struct stat *st, struct shim_fifo *cm)
+{
+	uint32_t connection = shim_control_number();
+
+	if (!shim_fifo_of_stat(fd, st, "channels", cm))
+		return false;
+	fifo_known_add(st, cm, connection);
+	return true;
+}
+
 bool shim_cm_of_stat(int fd, const struct stat *st, struct shim_fifo *cm)
 {
-	return shim_fifo_of_stat(fd, st, "channels", cm);
+	cm->dir = "channels";
+	return fifo_known_find(st, cm) || by_name(fd, st, cm);
 }
 
 static int error_of(const void *reply)
@@ -38,6 +50,7 @@ int shim_cm_open(int flags)
 struct request {
 	struct sh_cm_command cmd;
 	char text[SH_COMMAND_MAX];
+	uint32_t known; /* as in struct shim_fifo */
 };
 
 /* May it give an id a port? So may what the shim could not read. */
@@ -76,6 +89,7 @@ static const struct sh_cm_header *take_command(struct request *req, const struct
 		.addr = (uintptr_t)buf,
 		.len = len,
 	};
+	req->known = cm->known;
 	return h;
 }
 
@@ -103,8 +117,8 @@ static long ask(void *arg)
 	struct sh_cm_reply reply;
 	int err;
 
-	err = shim_fifo_ask(req->cmd.generation, req, sizeof(req->cmd) + req->cmd.here, &reply,
-			    sizeof(reply));
+	err = shim_fifo_ask(req->cmd.generation, req->known, req, sizeof(req->cmd) + req->cmd.here,
+			    &reply, sizeof(reply));
 	if (!err)
 		err = error_of(&reply);
 	return err ? err : (long)req->cmd.len;
@@ -115,13 +129,37 @@ int shim_cm_read(const struct shim_fifo *cm)
 	return shim_fifo_reads(cm) ? -EINVAL : -EBADF;
 }
 
+/*
+ * What is known of the file decides where the thread would sleep, and if the daemon does not know the
+ * channel: then its name is read. True: it is another one.
+ */
+static bool is_another(int fd, const struct shim_fifo *cm, struct shim_fifo *other)
+{
+	struct stat st;
+
+	if (!cm->known || sh_fstat(fd, &st) < 0 || !by_name(fd, &st, other))
+		return false;
+	return other->index != cm->index || other->generation != cm->generation ||
+	       other->mode != cm->mode;
+}
+
 long shim_cm_write(int fd, const struct shim_fifo *cm, const void *buf, size_t len)
 {
 	struct request req;
+	struct shim_fifo other;
 	const struct sh_cm_header *h = take_command(&req, cm, buf, len);
-	long ret = must_wait(fd, h, len) ? -EAGAIN : ask(&req);
-	int gone = ret == -ENODEV ? shim_fifo_still(fd, cm) : 0;
+	bool wait = must_wait(fd, h, len);
+	long ret = wait ? -EAGAIN : ask(&req);
+	int gone;
 
+	if ((wait || ret == -ENODEV) && is_another(fd, cm, &other)) {
+		if (!shim_fifo_writes(&other))
+			return -EBADF;
+		h = take_command(&req, &other, buf, len);
+		ret = must_wait(fd, h, len) ? -EAGAIN : ask(&req);
+		cm = &other;
+	}
+	gone = ret == -ENODEV ? shim_fifo_still(fd, cm) : 0;
 	/* Closed or removed in the meantime, as if it had been before. */
 	if (gone)
 		return gone;

@@ -95,7 +95,7 @@ static long call(void *arg)
 {
 	const struct sh_mad_call *req = arg;
 	struct sh_mad_reply reply;
-	int err = shim_fifo_ask(req->generation, req, sizeof(*req), &reply, sizeof(reply));
+	int err = shim_fifo_ask(req->generation, 0, req, sizeof(*req), &reply, sizeof(reply));
 
 	return err ? err : reply.result;
 }
