@@ -72,7 +72,9 @@ SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, u
 
 	if (!to || !from || len > dst->len || len > src->len)
 		return false;
-	if (len - sizeof(first) > sizeof(last)) {
+	/* A word across two places is more than one store to the reader, in any order. */
+	if (len - sizeof(first) > sizeof(last) ||
+	    (SH_WEAKLY_ORDERED && len > sizeof(first) && (uintptr_t)(to + len) % sizeof(last))) {
 		sh_copy_forward(to, from, len);
 		return true;
 	}
