@@ -151,10 +151,9 @@ static void test_short(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy),
-					   cmocka_unit_test(test_steps),
-					   cmocka_unit_test(test_order),
-					   cmocka_unit_test(test_short)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_copy), cmocka_unit_test(test_steps),
+		cmocka_unit_test(test_order), cmocka_unit_test(test_short)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -290,7 +290,7 @@ static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
 #define OWED	 (UINT64_C(1) << 63)
 #define OF_CQE	 (UINT64_C(1) << 58) /* a completion event; else an asynchronous one */
 #define OWED_BIT 50		     /* of its type */
-#define REG_BIT	 32		     /* of the registration that is to be told; 0: the object's owner */
+#define REG_BIT	 32 /* of the registration that is to be told; 0: the object's owner */
 #define HCA_BIT	 24
 _Static_assert(SH_MAX_HCAS <= 1 << 8 && SH_MAX_XRC_REG <= 1 << 18, "an event in a word");
 

@@ -85,7 +85,7 @@ struct sh_qp {
 	uint32_t rnr_waiting;
 #define SH_PUT_OFF 2u
 /* An answer to this PSN: an ACK, or a NAK that ends the WQE. */
-#define SH_HELD(psn, syndrome) ((psn) << 8 | ((syndrome) & 3u) << 4 | 4u)
+#define SH_HELD(psn, syndrome) ((psn) << 8 | ((syndrome)&3u) << 4 | 4u)
 #define SH_IS_HELD	       4u
 #define SH_HELD_PSN(word)      ((word) >> 8)
 #define SH_HELD_NAK(word)      ((word) >> 4 & 3u) /* the syndrome's last bits; 0: an ACK */
