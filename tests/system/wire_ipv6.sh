@@ -176,6 +176,7 @@ mtus() {
 		ip link set w0 up && ip link set w1 up && "$SOFTHCA" start --wire 10.66.0.1/24 a && "$SOFTHCA" start --wire 10.66.0.2/24 b &&
 		[ "$(counter a .wire.mtu)" -eq 4096 ] && [ "$(counter b .wire.mtu)" -eq 1024 ]
 }
+# shellcheck disable=SC2086 # words: $matose
 too_large() {
 	on b $matose >"$tmp/server.out" 2>&1 &
 	server=$!

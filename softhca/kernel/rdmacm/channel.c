@@ -31,15 +31,15 @@ int cm_channel_open(struct rdmacm *cm, struct kproc *p, uint32_t flags, struct c
 	ch->cm = cm;
 	ch->host = p->host;
 	ch->pid = p->pid;
-	err = fifo_open(&ch->fifo, cm->k,
-			&(struct fifo_opening){.dir = "channels",
-					       .index = index,
-					       .generation = ++cm->generation,
-					       .flags = flags,
-					       .mark = (flags & O_ACCMODE) == O_RDWR ? SH_FIFO_MARK
-										     : 0,
-					       .pid = p->pid},
-			fd);
+	err = fifo_open(
+		&ch->fifo, cm->k,
+		&(struct fifo_opening){.dir = "channels",
+				       .index = index,
+				       .generation = ++cm->generation,
+				       .flags = flags,
+				       .mark = (flags & O_ACCMODE) == O_RDWR ? SH_FIFO_MARK : 0,
+				       .pid = p->pid},
+		fd);
 	if (err)
 		goto err_table;
 	HASH_ADD(hh, cm->by_ino, fifo.ino, sizeof(ch->fifo.ino), ch);

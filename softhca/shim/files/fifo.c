@@ -134,8 +134,8 @@ int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size
 	return fds[0];
 }
 
-int shim_fifo_ask(uint32_t generation, uint32_t known, const void *req, size_t req_len,
-		  void *reply, size_t reply_len)
+int shim_fifo_ask(uint32_t generation, uint32_t known, const void *req, size_t req_len, void *reply,
+		  size_t reply_len)
 {
 	int err;
 

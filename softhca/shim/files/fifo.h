@@ -18,7 +18,8 @@ struct shim_fifo {
 	uint32_t index;
 	uint32_t generation; /* 0: the instance has been removed, and calls fail */
 	uint32_t mode;	     /* O_ACCMODE that the program has asked for; its end only reads */
-	uint32_t known;	     /* the connection under which the name was read (fifo_known.h); 0: just now */
+	uint32_t
+		known; /* the connection under which the name was read (fifo_known.h); 0: just now */
 };
 
 static inline bool shim_fifo_reads(const struct shim_fifo *f)
