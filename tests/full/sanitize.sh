@@ -37,7 +37,7 @@ else
 fi
 export SOFTHCA=$top_builddir/softhca/cli/softhca
 # Those where our libraries and tools run; in the others they would be loaded by somebody else's program. Faults and hosts are the device's.
-scripts="pingpong_ours.sh port_events.sh cm_library.sh librdmacm.sh rsockets.sh rsocket_tools.sh"
+scripts="pingpong_ours.sh port_events.sh cm_library.sh cm_steps.sh librdmacm.sh preload.sh rsockets.sh rsocket_tools.sh xrc_by_address.sh"
 [ "${SANITIZED:-}" != all ] || scripts="$scripts faults.sh hosts.sh"
 check "$dir/tests/system" TESTS="$scripts"
 # These fault on purpose, are killed, and end without tidying up: what they leave is theirs.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: memcheck finds no error and no leak that has one of our libraries in its stack: in ibv_rc_pingpong, on either
-# end, polling and with events, and in tools that connect by address, by RC, XRC and UD, also by several processes of a domain, and in rsockets. In kick: under valgrind the handler of a trapped store sees stale registers.
+# end, polling and with events, and in tools that connect by address, by RC, XRC and UD, also by several processes of a domain, in rsockets and librspreload, and where a peer stops. In kick: under valgrind the handler of a trapped store sees stale registers.
 . "$top_srcdir/tests/full/lib.sh" || exit 1
 
 dir=$top_builddir/full-valgrind
@@ -27,7 +27,7 @@ pingpong() {
 
 # Errors and definite leaks whose stack names a file of ours. libsofthca-shim.so is none of the libraries under test.
 clean() {
-	! awk -v RS='==[0-9]+== *\n' '/libibverbs|libmlx4|librdmacm|ibv_rc_pingpong|mlx4_|ibv_|rdma_|\((rsocket(_[a-z_]+)?|rping|ucmatose|udaddy|mckey|udpong|connect|figures|options|stream|talk|tool)\.c:/ && /(Invalid|uninitialised|definitely lost|indirectly lost|Mismatched|overlap)/ { print; found = 1 } END { exit !found }' "$1"
+	! awk -v RS='==[0-9]+== *\n' '/libibverbs|libmlx4|librdmacm|ibv_rc_pingpong|mlx4_|ibv_|rdma_|\((rsocket(_[a-z_]+)?|rping|ucmatose|udaddy|mckey|udpong|preload(_[a-z]+)?|cm_steps|connect|figures|options|stream|talk|tool)\.c:/ && /(Invalid|uninitialised|definitely lost|indirectly lost|Mismatched|overlap)/ { print; found = 1 } END { exit !found }' "$1"
 }
 
 for events in "" -e; do
@@ -93,9 +93,48 @@ clean_rsockets() {
 		clean "$log" || return 1
 	done
 }
-ok "the programs of rsockets are there" make -C "$top_builddir/tests/system" rsockets rsocket_datagrams
+ok "the programs are there" make -C "$top_builddir/tests/system" rsockets rsocket_datagrams preload cm_steps
 for case in pieces flags ends iomap datagrams; do
 	ok "rsockets under memcheck: $case" rsockets "$case"
 	ok "memcheck finds nothing of ours: $case" clean_rsockets "$case"
 done
+
+libraries=$top_builddir/librdmacm/.libs:$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs
+# Logs of all processes, of which those that are killed have no summary; the first is the program's.
+clean_of_all() {
+	grep -q 'ERROR SUMMARY' "$dir/$1".* || return 1
+	for log in "$dir/$1".*; do
+		clean "$log" || return 1
+	done
+}
+memcheck="valgrind --trace-children=yes --leak-check=full --show-leak-kinds=definite,indirect"
+
+preloaded() { # preloaded CASE: librspreload.so in front of the shim
+	# shellcheck disable=SC2016 # the inner shell expands it
+	timeout 300 "$top_builddir/softhca/cli/softhca" run --kernel mainline --mmio kick -- sh -c '
+		export LD_LIBRARY_PATH=$1 RDMAV_DRIVERS=mlx4 RS_PRELOAD_CONFIG=$2/none
+		LD_PRELOAD=$3/librdmacm/.libs/librspreload.so:$LD_PRELOAD exec $4 --log-file="$2/preload-$5.%p" "$3/tests/system/preload" "$5"
+	' sh "$libraries" "$dir" "$top_builddir" "$memcheck" "$1"
+}
+for case in names many flags fork; do
+	ok "librspreload under memcheck: $case" preloaded "$case"
+	ok "memcheck finds nothing of ours: $case" clean_of_all "preload-$case"
+done
+
+# One end is stopped until the other one gives up.
+SOFTHCA=$(cd "$top_builddir" && pwd)/softhca/cli/softhca
+export SOFTHCA SOFTHCA_DIR=$dir/instances
+steps() {
+	# shellcheck disable=SC2086 # words
+	timeout 300 "$SOFTHCA" run --instance steps -- env LD_LIBRARY_PATH="$libraries" RDMAV_DRIVERS=mlx4 $memcheck \
+		--trace-children-skip='*/softhca,*/sh,*/dash,*/tr' --log-file="$dir/steps-$1.%p" \
+		"$top_builddir/tests/system/cm_steps" steps "$SOFTHCA_DIR/softhca/steps" hasty "$1"
+}
+mkdir -m 700 "$SOFTHCA_DIR"
+ok "an instance" "$SOFTHCA" start --hosts 2 --cm-timeout 100ms steps
+for kind in rc xrc; do
+	ok "peers that stop, under memcheck: $kind" steps $kind
+	ok "memcheck finds nothing of ours: $kind" clean_of_all "steps-$kind"
+done
+"$SOFTHCA" stop steps >/dev/null
 finish

@@ -34,6 +34,9 @@ static void commands(void)
 	(void)syscall(MARK);
 	CHECK(!ibv_query_port(devices[0], 1, &port));
 	(void)syscall(MARK);
+	CHECK(!rdma_destroy_id(id));
+	rdma_free_devices(devices);
+	rdma_destroy_event_channel(channel);
 	exit(0);
 }
 

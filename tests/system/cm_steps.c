@@ -37,7 +37,7 @@
  *	l listen	r resolve the address	o resolve the route	c connect	a accept	d disconnect
  *	wN.S wait for an event: its number and status		n no event is there
  *	! SIGKILL	- SIGSTOP	+ SIGCONT	?N until the instance has N channels
- *	x ends its ids and its channel, and goes on
+ *	x ends its ids and its channel, and goes on		v ^ the port of its host goes down, or up
  *
  * A case in which ends are killed, but not stopped, runs a second time, with x in place of !: the other end hears the same.
  */
@@ -86,6 +86,12 @@ static const struct cm_case connections[] = {
 	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A- Bd Bw10.-110 A+ Aw10.0 Ad"},
 	{"A is stopped and killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A- A! Bw10.0 Bd Bw15.0"},
 	{"B is stopped and killed", "Bl Ar Ao Ac B- B! Aw8.28"},
+	{"A's port is down, and up again",
+	 "Bl Ar Ao Av Ac Aw7.-110 Bn A^ Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0"},
+	{"B's port is down, and up again",
+	 "Bl Ar Ao Bv Ac Aw7.-110 Bn B^ Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0"},
+	{"B's port is down for a while, the connection is established",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 Bv An Bn B^ An Bn Ad Bw10.0 Bd Aw10.0"},
 	{NULL, NULL},
 };
 
@@ -110,6 +116,8 @@ static const struct cm_case questions[] = {
 	{"A is stopped for a while", "Bl Ar Ao Ac Bw4.0 A- Ba Bn A+ Aw9.0 An"},
 	{"A is stopped and killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 A- A! ?1 Bn"},
 	{"B is stopped and killed", "Bl Ar Ao Ac B- B! Aw7.2"},
+	{"A's port is down, and up again", "Bl Ar Ao Av Ac Aw7.-110 Bn A^ Ar Ao Ac Bw4.0 Ba Aw9.0"},
+	{"B's port is down, and up again", "Bl Ar Ao Bv Ac Aw7.-110 Bn B^ Ar Ao Ac Bw4.0 Ba Aw9.0"},
 	{NULL, NULL},
 };
 
@@ -484,6 +492,15 @@ static unsigned int entries(const char *dir, const char *name)
 	return n;
 }
 
+static bool change_port(const char *host, const char *how)
+{
+	char command[4200];
+
+	snprintf(command, sizeof(command), "LD_PRELOAD= '%s' port '%s' --host %s mlx4_0:1 %s",
+		 getenv("SOFTHCA"), instance, host, how);
+	return !system(command);
+}
+
 /* The word has a letter for the end, and one for what it does. */
 static bool step(struct end end[2], const char *word)
 {
@@ -502,6 +519,9 @@ static bool step(struct end end[2], const char *word)
 		return !kill(e->pid, SIGSTOP);
 	case '+':
 		return !kill(e->pid, SIGCONT);
+	case 'v':
+	case '^':
+		return change_port(word[0] == 'B' ? "0" : "1", word[1] == 'v' ? "down" : "up");
 	}
 	if (write(e->to, word + 1, 1) != 1)
 		return false;
@@ -561,6 +581,9 @@ static bool run(const char *dir, const char *steps, unsigned int files[3])
 		close(end[i].to);
 		fclose(end[i].from);
 	}
+	/* For the next case. */
+	if (failed && strchr(steps, 'v') && !(change_port("0", "up") && change_port("1", "up")))
+		say("a port stays down");
 	if (failed || !shows(nothing, 4) || !no_objects())
 		return false;
 	for (int ms = 0; ms < PATIENCE_MS && !same_files(dir, files); ms += 20)

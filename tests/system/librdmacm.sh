@@ -28,6 +28,25 @@ alone() { # alone FACE
 		"${ours}udaddy -P ipoib -s host0 -C 30 -S 2048"
 }
 
+# Both ends on one host: by the address that any host has for itself, and by the host's own.
+within() { # within FACE-AND-WAY
+	for to in 127.0.0.1 host0; do
+		k="within a host, to $to, $1:"
+		ok "$k rdma_client" says "end 0" pair 0 "$listens" "${ours}rdma_server" "${ours}rdma_client -s $to"
+		for type in r x; do
+			ok "$k rdma_xclient -c $type" says "end 0" \
+				pair 0 "$listens" "${ours}rdma_xserver -c $type" "${ours}rdma_xclient -c $type -s $to"
+		done
+		ok "$k rping" says "rdma-ping-19: " pair 0 "$listens" "${ours}rping -s -C 20 -V" "${ours}rping -c -a $to -C 20 -V -v"
+		ok "$k ucmatose" says "return status 0" pair 0 "$listens" "${ours}ucmatose -m -c 3" "${ours}ucmatose -m -c 3 -s $to"
+		ok "$k udaddy" says "return status 0" pair 0 "$listens" "${ours}udaddy -c 2" "${ours}udaddy -c 2 -s $to"
+		ok "$k riostream" pair 0 "$listens" "${ours}riostream -S 64 -I 2 -C 2 -T v" "${ours}riostream -s $to -S 64 -I 2 -C 2 -T v"
+		ok "$k rstream" pair 0 "$listens" "${ours}rstream -S 1000 -I 2 -C 2 -T v" "${ours}rstream -s $to -S 1000 -I 2 -C 2 -T v"
+	done
+	ok "within a host, $1: mckey" says "joined dgid: ff12:4001:ffff::f01:203 mlid 0x" pair 0 joined \
+		"stdbuf -oL ${ours}mckey -c 2 -m $group -b host0" "${ours}mckey -s -c 2 -m $group -b host0"
+}
+
 # The server runs until it is stopped.
 timed() { # timed SERVER CLIENT STEPS
 	on 0 $1 >"$tmp/server.out" 2>&1 &
@@ -208,6 +227,7 @@ for face in ofed mainline; do
 		continue
 	fi
 	alone $face
+	! all_rows || within $face
 	with "$ours" "$ours" "$face" $face
 	if sanitized; then
 		:
@@ -235,14 +255,18 @@ for face in ofed mainline; do
 	ok "rping: the client's pings are shorter, $face" unequal "-C 3 -S 1000" "-C 3" 0 0 3 "server DISCONNECT EVENT"
 	"$SOFTHCA" stop cm >/dev/null
 done
-# Doorbells trap in the same way on either face.
-if long_rows; then
-	if "$SOFTHCA" start --hosts 2 --mmio trap cm >"$tmp/start.out" 2>&1; then
+# Doorbells trap in the same way on either face, so that the full tier has what is short on both.
+for face in ofed mainline; do
+	all_rows || break
+	if ! "$SOFTHCA" start --hosts 2 --kernel $face --mmio trap cm >"$tmp/start.out" 2>&1; then
+		ok "$face, trap: an instance" cat "$tmp/start.out"
+		continue
+	fi
+	within "$face, trap"
+	if [ $face = mainline ] && long_rows; then
 		alone "mainline, trap"
 		with "$ours" "$ours" "mainline, trap" mainline
-		"$SOFTHCA" stop cm >/dev/null
-	else
-		ok "mainline, trap: an instance" cat "$tmp/start.out"
 	fi
-fi
+	"$SOFTHCA" stop cm >/dev/null
+done
 finish

@@ -172,6 +172,30 @@ ok "a port for each address" two_ports
 ended() { "$SOFTHCA" stop a && "$SOFTHCA" stop b && no_instance; }
 ok "nothing is left behind" ended
 
+# Two ports whose interfaces carry packets of different sizes. A request says with which MTU its connection is to be made: that of
+# the port that it leaves, which the other one may not have.
+mtus() {
+	ip link add w0 mtu 4200 type veth peer name w1 mtu 1500 && ip address add 10.66.0.1/24 dev w0 && ip address add 10.66.0.2/24 dev w1 &&
+		ip link set w0 up && ip link set w1 up && "$SOFTHCA" start --wire 10.66.0.1/24 a && "$SOFTHCA" start --wire 10.66.0.2/24 b &&
+		[ "$(counter a .wire.mtu)" -eq 4096 ] && [ "$(counter b .wire.mtu)" -eq 1024 ]
+}
+# shellcheck disable=SC2086 # words: $matose
+too_large() {
+	on b $matose >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true holds b "$listens" || return 1
+	on a $matose -s 10.66.0.2 >"$tmp/client.out" 2>&1
+	kill "$(counter b '.connection_channels[0].pid')"
+	wait "$server"
+	grep -q 'REJECTED, error: 26' "$tmp/client.out" || { cat "$tmp/client.out"; return 1; }
+}
+matose="env LD_LIBRARY_PATH=$cm:$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 $cm/ucmatose"
+ok "ports of two MTUs" mtus
+ok "the port with the smaller one asks" by_address "$matose -C 5 -S 3000" "$matose -C 5 -S 3000 -s 10.66.0.1"
+ok "the port with the larger one asks" too_large
+ok "nothing is left behind of these" ended
+ip link delete w0 2>/dev/null
+
 # Instances of two networks, which name each other; the LIDs are those of their own networks.
 peers() {
 	"$SOFTHCA" start --wire "$one/64" --peer 9=fd77:1:3::9 --cm-timeout 100ms a && "$SOFTHCA" start --wire fd77:1:3::9/64 --peer "1=$one" --cm-timeout 100ms b &&
