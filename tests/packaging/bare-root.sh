@@ -3,34 +3,8 @@
 #
 # Description: on a Debian 12 that has nothing else, the packages install, devices and ping-pongs run on softhca, a program is
 # built against the library, and after a purge the file tree is what it was; the same again beside rdma-core's packages.
-# Takes root and the Debian mirror that apt is configured with.
-. "$top_srcdir/tests/packaging/lib.sh" || exit 1
-needs debootstrap dpkg-buildpackage dh unshare
-[ "$(id -u)" -eq 0 ] || { echo "1..0 # SKIP takes root"; exit 0; }
-
-# Mounts are seen by this script alone and go with it, however it ends.
-if [ -z "${BARE_ROOT_MOUNTS:-}" ]; then
-	unshare -m true 2>/dev/null || { echo "1..0 # SKIP no mount namespaces here"; exit 0; }
-	BARE_ROOT_MOUNTS=own exec unshare -m --propagation private "$0" "$@"
-fi
-
-root=$work/root
-mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Codename: bookworm' | sort -u | head -n 1)
-[ -n "$mirror" ] || { echo "1..0 # SKIP apt has no mirror of Debian 12"; exit 0; }
-trap 'umount -R "$root"/proc "$root"/dev/shm 2>/dev/null' EXIT
-
-inside() {
-	timeout "${bound:-900}" chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-		LC_ALL=C "$@"
-}
-
-make_root() {
-	timeout 1800 debootstrap --variant=minbase bookworm "$root" "$mirror" &&
-	mount -t proc proc "$root/proc" && mkdir -p "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm" &&
-	# What apt itself keeps is not what packages leave.
-	inside apt-get update -q && mkdir -p "$root/debs"
-}
-
+. "$top_srcdir/tests/packaging/bare.sh" || exit 1
+needs dpkg-buildpackage dh
 # Those that deb.sh kept, if it did.
 build_debs() {
 	if [ -n "${KEEP_PACKAGES:-}" ] && ls "$KEEP_PACKAGES"/*.deb >/dev/null 2>&1; then
@@ -180,6 +154,7 @@ purge_ours() {
 }
 
 ok "a bare Debian 12" make_root
+mkdir -p "$root/debs"
 ok "the packages" build_debs
 [ "$failures" -eq 0 ] || finish
 ok "they install" install_ours
@@ -193,5 +168,5 @@ ok "rdma-core's files and tools are as they were" theirs_intact
 ok "purged, rdma-core's are as they were" purge_ours
 ok "ours install again" install_ours
 ok "a program is built with ours, with rdma-core's headers there" build_program
-umount -R "$root/proc" "$root/dev/shm"
+leave_root
 finish
