@@ -25,12 +25,13 @@
 #define MARGIN (2 << 20)
 
 #define TRIES 1000 /* of a millisecond each, for one that is free */
+/* The owner may make no system call. */
+#define UNKNOWN -1
 
 static struct spare {
 	char *mem;
-	int owner; /* the thread's number; 0: it is free */
+	int owner; /* the thread's number; 0: it is free; UNKNOWN */
 } spare[SPARES];
-static TLS int number; /* this thread's, once it has asked */
 
 /*
  * This thread runs on a spare stack, or is about to. A handler of the program must not run there: it
@@ -138,27 +139,32 @@ static bool runs_on(const struct spare *s, const void *at)
 	return s->mem && (const char *)at >= s->mem && (const char *)at < s->mem + SIZE;
 }
 
-static bool take(struct spare *s, int owner)
+static bool take(struct spare *s, int from, int to)
 {
-	return __atomic_compare_exchange_n(&s->owner, &owner, number, false, __ATOMIC_ACQUIRE,
+	return __atomic_compare_exchange_n(&s->owner, &from, to, false, __ATOMIC_ACQUIRE,
 					   __ATOMIC_RELAXED);
 }
 
-/* NULL: all are in use. A thread that was cancelled on one has not given it back. */
+/*
+ * NULL: all are in use. A thread that was cancelled on one has not given it back. The number is that of a
+ * thread of another process if a child by vfork() is on it.
+ */
 static struct spare *claim(void)
 {
+	const bool told = sandbox_told();
+	int self;
+
 	if (!STACK_OTHER)
 		return NULL;
-	if (!number)
-		number = (int)syscall(SYS_gettid);
+	self = told ? UNKNOWN : (int)syscall(SYS_gettid);
 	for (struct spare *s = spare; s < spare + SPARES; s++)
-		if (take(s, 0))
+		if (take(s, 0, self))
 			return s;
-	for (struct spare *s = spare; s < spare + SPARES; s++) {
+	for (struct spare *s = spare; !told && s < spare + SPARES; s++) {
 		int owner = __atomic_load_n(&s->owner, __ATOMIC_RELAXED);
 
-		if (owner && sh_sys(syscall(SYS_tgkill, getpid(), owner, 0)) == -ESRCH &&
-		    take(s, owner))
+		if (owner > 0 && sh_sys(syscall(SYS_tkill, owner, 0)) == -ESRCH &&
+		    take(s, owner, self))
 			return s;
 	}
 	return NULL;
@@ -193,11 +199,18 @@ int stack_spare_only(int (*fn)(void *), void *arg, int *result)
 
 int stack_spare(int (*fn)(void *), void *arg)
 {
+	int result;
+
+	return stack_spare_only(fn, arg, &result) ? fn(arg) : result;
+}
+
+int stack_spare_wait(int (*fn)(void *), void *arg)
+{
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int result, err = stack_spare_only(fn, arg, &result);
 
 	/* Those that have one give it back soon: no thread waits here that has a lock of the device. */
-	for (int i = 0; STACK_OTHER && err == -EBUSY && i < TRIES; i++) {
+	for (int i = 0; STACK_OTHER && err == -EBUSY && !sandbox_told() && i < TRIES; i++) {
 		syscall(SYS_nanosleep, &pause, NULL);
 		err = stack_spare_only(fn, arg, &result);
 	}
@@ -209,5 +222,4 @@ void stack_forked(void)
 	for (struct spare *s = spare; s < spare + SPARES; s++)
 		if (!runs_on(s, __builtin_frame_address(0)))
 			s->owner = 0;
-	number = 0;
 }

@@ -25,9 +25,11 @@ void stack_at(char *top, struct stack_call *call);
 int stack_new(size_t size, int (*fn)(void *), void *arg);
 /*
  * Runs fn(arg) on one of a few stacks that are kept for this, and on the caller's if each is in use
- * for a second or there is no memory. Returns what fn returns. Any thread may call it at any time.
+ * or there is no memory. Returns what fn returns. Any thread may call it at any time.
  */
 int stack_spare(int (*fn)(void *), void *arg);
+/* The same, but waits a second for a stack: for a caller whose own may be small. */
+int stack_spare_wait(int (*fn)(void *), void *arg);
 /*
  * The same, but never on the caller's stack. 0: *result is what fn returned; -EBUSY: each stack is in use;
  * -ENOMEM.

@@ -294,6 +294,7 @@ static void processes(void)
 		close(done[0]);
 		must(write(port[1], &number, sizeof(number)) == sizeof(number), "write");
 		reject_one();
+		must(write(done[1], "r", 1) == 1, "write");
 		_exit(0);
 	}
 	ended(pid);
@@ -301,6 +302,8 @@ static void processes(void)
 	must(read(port[0], &number, sizeof(number)) == sizeof(number), "read");
 	channel = NULL;
 	ask(number, 28);
+	/* An end that rejects by itself, as a dead listener, does not say so. */
+	must(read(done[0], &byte, 1) == 1, "its rejection");
 	must(read(done[0], &byte, 1) == 0, "its end");
 	/* The daemon learns of the last close from the kernel, soon. A listener that is ending still rejects. */
 	for (int i = 0; i < 500; i++) {

@@ -327,7 +327,7 @@ static void raise_owed(struct sh_dev *dev, uint64_t event, uint64_t unused);
 static void owe(struct sh_dev *dev, uint64_t event, const struct origin *from)
 {
 	if (!dev->proc || !note_owed(dev, event)) {
-		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, raise_owed, event, 0);
+		sh_defer_once(dev, dev->ops->now(dev->host) + RETRY_NS, raise_owed, event, 0);
 		return;
 	}
 	/* A recovery of this transaction need not raise it. */

@@ -229,8 +229,8 @@ static void flush_one_again(struct sh_dev *dev, uint32_t index, uint32_t qpn, ui
 	if (!hca || !qp)
 		return;
 	if (sh_qp_lock_both_briefly(dev, qp)) {
-		sh_defer(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, flush_again,
-			 (uint64_t)index << 32 | qpn, gen);
+		sh_defer_once(dev, dev->ops->now(dev->host) + SH_PUT_OFF_NS, flush_again,
+			      (uint64_t)index << 32 | qpn, gen);
 		return;
 	}
 	if (qp->qpn == (qpn & MLX4_QPN_MASK) && qp->gen == (uint32_t)gen &&

@@ -311,19 +311,43 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		hold(qp, sh_psn_add(limit, -1u), 0);
 }
 
-void sh_take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held)
+/*
+ * All of the data that the oldest WQE reads may be here, and nobody remembers that it only lacks its CQE:
+ * another answer was held, or the thread was thrown before this one was. It is read again.
+ */
+static void forget_whole_fetch(struct sh_dev *dev, struct sh_qp *qp)
+{
+	struct sh_wqe wqe;
+
+	if (qp->ack_psn == qp->una_psn || qp->rnr_waiting ||
+	    sh_wqe_fetch(dev, qp, qp->sq_una, &wqe) || !sh_wqe_is_fetch(&wqe) ||
+	    sh_psn_diff(qp->ack_psn, sh_psn_add(qp->una_psn, sh_wqe_packets(qp, &wqe))) < 0)
+		return;
+	qp->ack_psn = qp->una_psn;
+	sh_requester_rewind(qp);
+}
+
+static void take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held)
 {
 	struct sh_packet resp;
 	struct sh_wqe buf;
 
-	if (!(held & SH_IS_HELD) || (qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD))
-		return;
 	sh_packet_init(&resp);
 	resp.op = SH_PKT_ACK;
 	resp.psn = SH_HELD_PSN(held);
 	if (SH_HELD_NAK(held))
 		resp.syndrome = SH_AETH_NAK_SEQ | SH_HELD_NAK(held);
 	take_ack(dev, hca, qp, &resp, NULL, &buf);
+}
+
+void sh_take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held)
+{
+	if (!sh_qp_is_reliable(qp) || (qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD))
+		return;
+	if (held & SH_IS_HELD)
+		take_held(dev, hca, qp, held);
+	if (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD)
+		forget_whole_fetch(dev, qp);
 }
 
 /*

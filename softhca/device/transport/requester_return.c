@@ -18,6 +18,7 @@
  */
 static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	const bool floor = qp->has_floor;
 	uint32_t held = qp->rnr_waiting;
 	struct sh_door *door;
 	struct sh_wqe wqe;
@@ -38,7 +39,9 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 			return;
 		}
 	}
-	qp->ack_psn = qp->una_psn;
+	/* An answer that is held tells more. */
+	if (floor || !(held & SH_IS_HELD))
+		qp->ack_psn = qp->una_psn;
 	sh_requester_rewind(qp);
 	sh_take_held(dev, hca, qp, held);
 	sh_unpin(door);
@@ -79,7 +82,7 @@ static void come_back(struct sh_dev *dev, uint32_t token, uint32_t unused, uint6
 		return;
 	/* The thread that left may have been thrown since, and have ended the engine without running it. */
 	hca = end_engine(dev, qp, token);
-	if (hca)
+	if (hca && !qp->silent)
 		sh_requester_run(dev, hca, qp);
 	else
 		sh_unlock(dev, &qp->lock);

@@ -55,7 +55,8 @@ static void inherit_one(struct sh_dev *dev, uint32_t index, uint32_t slot, uint6
 	struct sh_qp *qp = hca ? sh_qp_slot(dev, index, slot) : NULL;
 
 	(void)unused;
-	if (!qp || !is_own(dev, qp))
+	/* A card that has failed stays silent. */
+	if (!qp || !is_own(dev, qp) || __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
 		return;
 	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
 	    sh_defer_or_lock(dev, &qp->lock, inherit_late, index, slot))
@@ -82,9 +83,6 @@ static void inherit(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 		struct sh_hca *hca = sh_hca(dev, i);
 		uint32_t used = hca ? __atomic_load_n(&hca->qp_used, __ATOMIC_RELAXED) : 0;
 
-		/* A card that has failed stays silent. */
-		if (hca && __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
-			continue;
 		for (uint32_t n = 0; n < used; n++)
 			inherit_one(dev, i, n, 0);
 	}

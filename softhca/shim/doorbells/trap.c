@@ -334,7 +334,7 @@ static bool carry_out_with_all_keys(struct trapped *t)
 	if (has_keys)
 		set_rights(0);
 	/* The signal's frame alone may take half of a small stack. */
-	done = !stack_spare(carry_out, t);
+	done = !stack_spare_wait(carry_out, t);
 	if (has_keys)
 		set_rights(were);
 	return done;

@@ -130,34 +130,32 @@ int shim_cm_read(const struct shim_fifo *cm)
 }
 
 /*
- * What is known of the file decides where the thread would sleep, and if the daemon does not know the
- * channel: then its name is read. True: it is another one.
+ * What is known of the file is not enough where the thread would sleep, and if the daemon does not know
+ * the channel, or it was known to another connection, as to the parent's of a forked child. Then its
+ * name is read.
  */
-static bool is_another(int fd, const struct shim_fifo *cm, struct shim_fifo *other)
+static bool look_again(int fd, const struct shim_fifo *cm, struct shim_fifo *named)
 {
 	struct stat st;
 
-	if (!cm->known || sh_fstat(fd, &st) < 0 || !by_name(fd, &st, other))
-		return false;
-	return other->index != cm->index || other->generation != cm->generation ||
-	       other->mode != cm->mode;
+	return cm->known && sh_fstat(fd, &st) == 0 && by_name(fd, &st, named);
 }
 
 long shim_cm_write(int fd, const struct shim_fifo *cm, const void *buf, size_t len)
 {
 	struct request req;
-	struct shim_fifo other;
+	struct shim_fifo named;
 	const struct sh_cm_header *h = take_command(&req, cm, buf, len);
 	bool wait = must_wait(fd, h, len);
 	long ret = wait ? -EAGAIN : ask(&req);
 	int gone;
 
-	if ((wait || ret == -ENODEV) && is_another(fd, cm, &other)) {
-		if (!shim_fifo_writes(&other))
+	if ((wait || ret == -ENODEV) && look_again(fd, cm, &named)) {
+		if (!shim_fifo_writes(&named))
 			return -EBADF;
-		h = take_command(&req, &other, buf, len);
+		h = take_command(&req, &named, buf, len);
 		ret = must_wait(fd, h, len) ? -EAGAIN : ask(&req);
-		cm = &other;
+		cm = &named;
 	}
 	gone = ret == -ENODEV ? shim_fifo_still(fd, cm) : 0;
 	/* Closed or removed in the meantime, as if it had been before. */

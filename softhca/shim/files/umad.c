@@ -126,7 +126,7 @@ long shim_umad_read(int fd, const struct shim_fifo *file, void *buf, size_t len)
 	struct sh_mad_call req = request(file, SH_MAD_READ, buf, len);
 	long ret;
 
-	touch((uintptr_t)buf, len, false);
+	touch((uintptr_t)buf, len, true);
 	ret = shim_fifo_reads(file) ? call(&req) : -EBADF;
 
 	return ret == -EAGAIN ? shim_fifo_wait(fd, file, call, &req) : ret;
@@ -137,6 +137,6 @@ long shim_umad_ioctl(const struct shim_fifo *file, unsigned long number, void *a
 	struct sh_mad_call req = request(file, SH_MAD_IOCTL, arg, 0);
 
 	req.request = number;
-	touch((uintptr_t)arg, _IOC_SIZE(number), false);
+	touch((uintptr_t)arg, _IOC_SIZE(number), true);
 	return call(&req);
 }
