@@ -51,6 +51,8 @@ host$host" ] || { echo "files on host$host: $(on "$host" cat /proc/sys/kernel/ho
 machine_boot=$(cat /proc/sys/kernel/random/boot_id)
 
 tcp() {
+	# That of the server before would be taken for this one's.
+	rm -f "$tmp/port"
 	become "$1" "$names" serve >"$tmp/port" &
 	server=$!
 	until_true grep -q . "$tmp/port" || return 1
