@@ -390,7 +390,7 @@ static void raised_later(enum raise what)
 	static const struct plot plot = {"RC", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0};
 	struct scene *s = calloc(1, sizeof(*s));
 	struct tpair *p = &s->p;
-	struct sh_dev *dev = &p->m->dev;
+	struct sh_dev *dev;
 	struct sh_lock *lock;
 	struct twr wr;
 	pid_t pid;
