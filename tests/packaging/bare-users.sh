@@ -67,15 +67,19 @@ without_mirror() {
 	return "$found"
 }
 
+# The kernel lets nobody make a user's namespace in a root that is no mount's, which this one is.
+chroot="namespaces\|a /run of its own"
+
 # ends BUT COMMAND...: the last line has no failure, and no skip but those whose reason is BUT.
 ends() {
 	local but=$1
 	shift
 	"$@" >"$work/said" 2>&1
 	tail -n 40 "$work/said"
+	# What scripts/quickstart configured, without cmocka, is no reason to leave them out.
+	grep -q ': build/tests/unit/softhca_mr: ' "$work/said" || { echo "no unit tests"; return 1; }
 	tail -n 1 "$work/said" | grep -q '^[1-9][0-9]* passed, 0 failed, [0-9]* skipped$' || return 1
-	sed -n '/^Skipped, with what is missing:$/,/^[^ S]/p' "$work/said" | grep '^  ' | grep -v -- "${but:-nothing is left out}" && return 1
-	[ -n "$but" ] || tail -n 1 "$work/said" | grep -q ' 0 skipped$'
+	! sed -n '/^Skipped, with what is missing:$/,/^[^ S]/p' "$work/said" | grep '^  ' | grep -v -- "$but"
 }
 
 ok "a bare Debian 12" make_root
@@ -87,10 +91,10 @@ ok "a user whom sudo refuses is told so" refused_sudo
 ok "no mirror answers" without_mirror
 ok "scripts/quickstart, root" as_root scripts/quickstart
 # shellcheck disable=SC2086 # words
-ok "scripts/test, root below /root; no devpts, no CAP_SYS_RESOURCE, orphans stay" ends devpts as_root ${BARE_TEST:-scripts/test}
+ok "scripts/test, root below /root; no devpts, no CAP_SYS_RESOURCE, orphans stay" ends "devpts\|$chroot" as_root ${BARE_TEST:-scripts/test}
 mkdir -p "$root/dev/pts" && mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts" && ln -sf pts/ptmx "$root/dev/ptmx"
 ok "scripts/quickstart, a user with sudo" as_user scripts/quickstart
 # shellcheck disable=SC2086 # words
-ok "scripts/test, a user with sudo" ends '' as_user ${BARE_TEST:-scripts/test}
+ok "scripts/test, a user with sudo" ends "$chroot" as_user ${BARE_TEST:-scripts/test}
 leave_root
 finish
