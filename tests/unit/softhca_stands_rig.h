@@ -97,4 +97,29 @@ static struct sh_lock *lock_of_cq(const struct tcq *cq)
 	return &sh_cq_get(&cq->m->dev, cq->hca, cq->cqn)->lock;
 }
 
+static struct {
+	struct sh_lock *lock;
+	uint64_t word;
+} taken_next;
+
+static enum sh_copy (*real_copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
+				 unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
+				 unsigned int nsrc, uint64_t len);
+
+/* While the sender copies, it holds no requester's lock. */
+static enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
+				unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
+				unsigned int nsrc, uint64_t len)
+{
+	if (taken_next.lock && !taken_next.lock->owner)
+		taken_next.lock->owner = taken_next.word;
+	return real_copy(host, dst_ctx, dst, ndst, src_ctx, src, nsrc, len);
+}
+
+static void take_while_copying(void)
+{
+	real_copy = ops.copy;
+	ops.copy = taking_copy;
+}
+
 #endif

@@ -143,24 +143,6 @@ static void test_without_a_timer(void **state)
 	finish(s);
 }
 
-static enum sh_copy (*real_copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
-				 unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
-				 unsigned int nsrc, uint64_t len);
-static struct {
-	struct sh_lock *lock;
-	uint64_t word;
-} taken;
-
-/* Another thread takes the QP's lock while this one copies. */
-static enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
-				unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
-				unsigned int nsrc, uint64_t len)
-{
-	if (taken.lock && !taken.lock->owner)
-		taken.lock->owner = taken.word;
-	return real_copy(host, dst_ctx, dst, ndst, src_ctx, src, nsrc, len);
-}
-
 /* The thread leaves its engine, and is thrown before the helper thread comes back to it. */
 static void test_thrown_after_leaving(void **state)
 {
@@ -171,17 +153,16 @@ static void test_thrown_after_leaving(void **state)
 	bool entered;
 
 	(void)state;
-	real_copy = ops.copy;
-	ops.copy = taking_copy;
+	take_while_copying();
 	assert_true(single_step(pid));
 	stop(pid);
-	taken.lock = &tqp_ctx(&p->b)->lock;
-	taken.word = word_of_thread(p->m, pid);
+	taken_next.lock = &tqp_ctx(&p->b)->lock;
+	taken_next.word = word_of_thread(p->m, pid);
 	begin_calls(s);
 	tqp_send(&p->b, &wr);
-	assert_true(taken.lock->owner != 0);
-	__atomic_store_n(&taken.lock->owner, 0, __ATOMIC_SEQ_CST);
-	taken.lock = NULL;
+	assert_true(taken_next.lock->owner != 0);
+	__atomic_store_n(&taken_next.lock->owner, 0, __ATOMIC_SEQ_CST);
+	taken_next.lock = NULL;
 	entered = sh_enter(&p->m->dev);
 	sh_requester_thrown(&p->m->dev);
 	if (entered)

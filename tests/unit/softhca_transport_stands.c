@@ -156,25 +156,6 @@ static void receiver_fails(struct scene *s, const struct plot *plot, pid_t pid)
 
 /* ---- the requester's lock is gone when it comes back ---- */
 
-static struct {
-	struct sh_lock *lock;
-	uint64_t word;
-} taken_next;
-
-static enum sh_copy (*real_copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
-				 unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
-				 unsigned int nsrc, uint64_t len);
-
-/* While the sender copies, it holds no requester's lock. */
-static enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
-				unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
-				unsigned int nsrc, uint64_t len)
-{
-	if (taken_next.lock && !taken_next.lock->owner)
-		taken_next.lock->owner = taken_next.word;
-	return real_copy(host, dst_ctx, dst, ndst, src_ctx, src, nsrc, len);
-}
-
 /*
  * A thread delivers a message to the QP that the receiver sends from, just while the receiver's own
  * message is on its way, and is stopped with the locks of the QP.
@@ -195,8 +176,7 @@ static void test_taken_meanwhile(void **state)
 
 		scene_open(s, &plot[i]);
 		without_ends(p->m);
-		real_copy = ops.copy;
-		ops.copy = taking_copy;
+		take_while_copying();
 		tqp_ctx(&p->b)->timeout = 0;
 		for (int k = 0; k < 2; k++)
 			tqp_recv(&p->a, &(struct tsge){p->amem + 100000, 65536, p->akey}, 1);
