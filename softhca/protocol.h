@@ -51,7 +51,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SH_WIRE_VERSION	    16
+#define SH_WIRE_VERSION	    17
 #define SH_MSG_MAX	    65536
 #define SH_MAX_ACTIONS	    64
 #define SH_MAX_RINGS	    2

@@ -74,7 +74,9 @@ static void in_hca(const struct sh_dev *dev, uint64_t off, struct sh_held *h)
 		 rest;
 
 	h->hca = (uint32_t)hca;
-	if (in == offsetof(struct sh_hca, atomic_lock)) {
+	if (in_table(in, offsetof(struct sh_hca, atomic_lock), sizeof(struct sh_lock),
+		     SH_ATOMIC_LOCKS, &i, &rest) &&
+	    !rest) {
 		h->kind = SH_LOCK_ATOMICS;
 	} else if (in == offsetof(struct sh_hca, mcg_lock)) {
 		h->kind = SH_LOCK_MULTICAST;
@@ -157,7 +159,8 @@ void sh_each_held(const struct sh_dev *dev, void (*fn)(void *arg, const struct s
 
 		if (!in_use(dev, n))
 			continue;
-		visit(&v, &hca->atomic_lock);
+		for (uint32_t i = 0; i < SH_ATOMIC_LOCKS; i++)
+			visit(&v, &hca->atomic_lock[i]);
 		visit(&v, &hca->mcg_lock);
 		visit(&v, &hca->port_lock);
 		for (uint32_t i = 0; i < hca->qp_used && i < 1u << SH_LOG_QPS; i++) {

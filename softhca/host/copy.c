@@ -14,6 +14,7 @@
 #include "ferry.h"
 #include "moves.h"
 #include "process.h"
+#include "reach.h"
 #include "softhca/device/memory/copy.h"
 #include "witness.h"
 
@@ -138,8 +139,8 @@ static long pull(const struct side *from, struct iovec *local, unsigned int nloc
 {
 	rearm();
 	if (side_is_own(from))
-		return sh_vm_readv((int)syscall(SYS_gettid), local + 1, nlocal, remote + 1,
-				   nremote);
+		return sh_reach_readv((int)syscall(SYS_gettid), local + 1, nlocal, remote + 1,
+				      nremote);
 	return sh_witness_readv(from->pid, from->witness, local, nlocal, remote, nremote);
 }
 
@@ -518,8 +519,8 @@ enum sh_copy sh_host_seal(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 	rearm();
 	do
 		done = side_is_own(&to)
-			       ? sh_vm_writev((int)syscall(SYS_gettid), from + 1, n + 1, into + 1,
-					      2)
+			       ? sh_reach_writev((int)syscall(SYS_gettid), from + 1, n + 1,
+						 into + 1, 2)
 			       : sh_witness_writev(to.pid, to.witness, from, n + 1, into, 2);
 	while (done == -EINTR || done == -EAGAIN);
 	sh_reach_end(&sh_process.dev->inst->moves, &reach);

@@ -198,12 +198,12 @@ static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t
 }
 
 /*
- * Is this the thread that has the slot, and is it armed? Its struct sh_self must name the slot, its
- * stack pointer must lie on the stack that sh_self names, and the kernel's word must point to its
- * door. A thread that has stored what others see, and is about to commit that, does not count.
+ * Is this the thread that has the slot, and does it pass its door? Its struct sh_self must name the
+ * slot, its stack pointer must lie on the stack that sh_self names, and the kernel's word must point
+ * to its door. Or it comes out of sh_reach_call(), where it looks at the door itself. A thread that
+ * has stored what others see, and is about to commit that, does not count.
  */
-static bool is_armed(uint32_t tid, const struct look *look, uint64_t word,
-		     const struct sh_self *self)
+static bool passes(uint32_t tid, const struct look *look, uint64_t word, const struct sh_self *self)
 {
 	const uint64_t sp = (uintptr_t)self->sp;
 	struct area area;
@@ -217,8 +217,11 @@ static bool is_armed(uint32_t tid, const struct look *look, uint64_t word,
 	 */
 	if (look->sp > sp || sp - look->sp > DEEPEST)
 		return false;
-	return peek(tid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) &&
-	       area.cpu_id >= 0 && area.cs == (uintptr_t)self->catches;
+	if (!peek(tid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) ||
+	    area.cpu_id < 0)
+		return false;
+	return area.cs == (uintptr_t)self->catches ||
+	       (!area.cs && self->reach && look->ip == self->reach);
 }
 
 bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word)
@@ -235,7 +238,7 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 	if (!stopped_alone(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
 		return false;
 	/* Step 2. */
-	if (!peek(tid, &self, self_at, sizeof(self)) || !is_armed(tid, &before, word, &self))
+	if (!peek(tid, &self, self_at, sizeof(self)) || !passes(tid, &before, word, &self))
 		return false;
 	open[0] = before.ip;
 	open[1] = 3;

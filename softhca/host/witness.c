@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "far.h"
+#include "reach.h"
 #include "witness.h"
 
 #define PAGE  4096
@@ -128,7 +129,8 @@ long sh_witness_readv(int pid, uint64_t witness, struct iovec *local, unsigned l
 
 	local[0] = (struct iovec){.iov_base = &says, .iov_len = sizeof(says)};
 	remote[0] = (struct iovec){.iov_base = (void *)(uintptr_t)witness, .iov_len = sizeof(says)};
-	done = verdict(try(sh_vm_readv, pid, local, nlocal + 1, remote, nremote + 1), sizeof(says));
+	done = verdict(try(sh_reach_readv, pid, local, nlocal + 1, remote, nremote + 1),
+		       sizeof(says));
 	return done >= 0 && says != SH_WITNESS ? -ESRCH : done;
 }
 
@@ -140,7 +142,7 @@ long sh_witness_writev(int pid, uint64_t witness, struct iovec *local, unsigned 
 	local[0] = (struct iovec){.iov_base = &nothing, .iov_len = 1};
 	remote[0] = (struct iovec){.iov_base = (void *)(uintptr_t)(witness + SH_WITNESS_BYTE),
 				   .iov_len = 1};
-	return verdict(try(sh_vm_writev, pid, local, nlocal + 1, remote, nremote + 1), 1);
+	return verdict(try(sh_reach_writev, pid, local, nlocal + 1, remote, nremote + 1), 1);
 }
 
 int sh_witness_open(int pid, uint64_t witness)

@@ -50,13 +50,21 @@ static int fake_status(const char *path, struct sh_status_field *field, size_t n
 #define WORD 0x100000001
 #define IP   0x401000
 
-/* Says that of a thread which is armed, and returns whether its door was opened. */
+static struct sh_door door;
+/* Of the thread: what it keeps, and the kernel's word. */
+static struct sh_door *armed = &door;
+static uint64_t cs = (uintptr_t)&door, reach;
+
+/* Says that of a thread, and returns whether its door was opened. */
 static bool opens(const char *its_state, const char *its_tracer, const char *where, int number)
 {
-	static struct sh_door door;
-	struct area area = {.cs = (uintptr_t)&door};
-	struct sh_self thread = {
-		.word = WORD, .armed = &door, .catches = &door, .cs = &area.cs, .mark = SH_MAGIC};
+	struct area area = {.cs = cs};
+	struct sh_self thread = {.word = WORD,
+				 .armed = armed,
+				 .catches = &door,
+				 .cs = &area.cs,
+				 .mark = SH_MAGIC,
+				 .reach = reach};
 	char text[100];
 	bool opened;
 	int err;
@@ -105,12 +113,33 @@ static void asleep(void **unused)
 	assert_false(opens("R (running)", "0", "get_signal", -1));
 }
 
+/* A thread that the kernel has disarmed passes its door at one place. */
+static void disarmed(void **unused)
+{
+	(void)unused;
+	cs = 0;
+	assert_false(opens("T (stopped)", "0", "do_signal_stop", 310));
+	reach = IP - 2; /* the instruction of the call, which has two bytes */
+	assert_true(opens("T (stopped)", "0", "do_signal_stop", 310));
+	armed = NULL;
+	assert_false(opens("T (stopped)", "0", "do_signal_stop", 310));
+	armed = &door;
+	cs = 0x1000; /* another descriptor, the program's */
+	assert_false(opens("T (stopped)", "0", "do_signal_stop", 310));
+	cs = 0;
+	for (reach = IP - 4; reach < IP + 2; reach++)
+		assert_int_equal(opens("T (stopped)", "0", "do_signal_stop", 310), reach == IP - 2);
+	reach = 0;
+	cs = (uintptr_t)&door;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stopped_by_a_signal),
 		cmocka_unit_test(frozen_by_a_cgroup),
 		cmocka_unit_test(asleep),
+		cmocka_unit_test(disarmed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

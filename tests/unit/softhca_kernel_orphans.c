@@ -54,7 +54,7 @@ static void make(struct world *w)
 	w->lock[SRQ_LOCK] = &sh_srq_get(&w->t->k.dev, 1, w->srq.number)->lock;
 	w->lock[CQ_LOCK] = &sh_cq_get(&w->t->k.dev, 1, w->cq.number)->lock;
 	w->lock[EVQ_LOCK] = &sh_evq(&w->t->k.dev, ctx->async->index)->lock;
-	w->lock[ATOMIC_LOCK] = &sh_hca(&w->t->k.dev, 1)->atomic_lock;
+	w->lock[ATOMIC_LOCK] = &sh_hca(&w->t->k.dev, 1)->atomic_lock[SH_ATOMIC_LOCKS - 1];
 }
 
 static void unmake(struct world *w)

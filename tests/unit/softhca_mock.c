@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "softhca/host/process.h"
+#include "softhca/host/reach.h"
 #include "softhca/host/sys.h"
 #include "softhca/host/witness.h"
 #include "softhca_mock.h"
@@ -45,6 +46,17 @@ static bool mapped(const struct mock *m, uint32_t ctx, uint64_t addr, uint64_t l
 	return false;
 }
 
+/* By a system call, as the host does where that is what makes the difference. */
+static long move(uint64_t to, uint64_t from, uint64_t len)
+{
+	struct iovec here = {(void *)(uintptr_t)to, len}, there = {(void *)(uintptr_t)from, len};
+
+	if (sh_self.armed)
+		return sh_reach_readv((int)syscall(SYS_gettid), &here, 1, &there, 1);
+	memmove(here.iov_base, there.iov_base, len);
+	return (long)len;
+}
+
 static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
 			 uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc,
 			 uint64_t len)
@@ -70,8 +82,8 @@ static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 				return SH_COPY_SRC;
 			if (!mapped(m, dst_ctx, dst->addr + doff, n))
 				return SH_COPY_DST;
-			memmove((void *)(uintptr_t)(dst->addr + doff),
-				(void *)(uintptr_t)(src->addr + soff), n);
+			must(move(dst->addr + doff, src->addr + soff, n) == (long)n,
+			     "process_vm_readv");
 			__atomic_thread_fence(__ATOMIC_RELEASE);
 		}
 		doff += n;
@@ -108,7 +120,8 @@ static enum sh_copy seal(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 		return SH_COPY_SRC;
 	if (!mapped(m, dst_ctx, dst->addr, len))
 		return SH_COPY_DST;
-	must(sh_vm_writev((int)syscall(SYS_gettid), from, 2, to, 2) == (long)(len + sizeof(word)),
+	must(sh_reach_writev((int)syscall(SYS_gettid), from, 2, to, 2) ==
+		     (long)(len + sizeof(word)),
 	     "process_vm_writev");
 	return SH_COPY_OK;
 }

@@ -4,7 +4,7 @@
  * ended, and it stays stopped. What others call returns all the same: senders to the same queues, and
  * the receiver, which sends, arms its CQ and fails. Nothing is lost: when the sender goes on, all
  * messages have arrived once, and each request has its one completion. So it is with a thread that is
- * stopped with the lock of a CQ alone, or with that of an event queue; UC and UD may lose a message,
+ * stopped with the lock of a CQ alone, with that of an event queue or of a word; UC and UD may lose a message,
  * but no receive.
  */
 #include "softhca/device/memory/event.h"
@@ -506,6 +506,46 @@ static void test_receiver_fails(void **state)
 	each_of_two_ways(receiver_fails);
 }
 
+/*
+ * A thread stands with the lock of a word. Atomic operations on others go on; but one on the same
+ * place in another page waits, since that may be the same page.
+ */
+static void test_words(void **state)
+{
+	static const struct plot plot = {
+		"atomic operation", SH_QPT_RC, true, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0};
+	static const uint64_t others[] = {8, 4088, 4096 + 8, 4096};
+	struct scene *s = calloc(1, sizeof(*s));
+	struct sh_lock *lock;
+	uint64_t word;
+	struct twr add;
+	pid_t pid;
+
+	(void)state;
+	scene_open(s, &plot);
+	without_ends(s->p.m);
+	word = s->wr.raddr;
+	lock = &sh_hca(&s->p.m->dev, 1)->atomic_lock[word % 4096 / 8];
+	pid = stand_with(s, lock);
+	add = s->wr;
+	add.sge[0] = (struct tsge){s->p.amem + 40000, 8, 0x3000};
+	add.signaled = true;
+	for (unsigned int i = 0; i < 4; i++) {
+		const bool waits = others[i] % 4096 == 0;
+
+		add.raddr = word + others[i];
+		tqp_send(&s->c, &add);
+		assert_int_equal(completions(&s->ccq[0], MLX4_OPCODE_ATOMIC_FA), !waits);
+		assert_int_equal(*(uint64_t *)(uintptr_t)add.raddr, waits ? 0 : ADDED);
+	}
+	go_on_from(s, pid, lock);
+	assert_int_equal(completions(&s->ccq[0], MLX4_OPCODE_ATOMIC_FA), 1);
+	assert_int_equal(*(uint64_t *)(uintptr_t)add.raddr, ADDED);
+	assert_int_equal(*(uint64_t *)(uintptr_t)word, ADDED);
+	tpair_close(&s->p);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -513,7 +553,7 @@ int main(void)
 		cmocka_unit_test(test_receiver_reads), cmocka_unit_test(test_receiver_arms),
 		cmocka_unit_test(test_receiver_fails), cmocka_unit_test(test_taken_meanwhile),
 		cmocka_unit_test(test_fails_later),    cmocka_unit_test(test_loses_no_receive),
-		cmocka_unit_test(test_raised_later),
+		cmocka_unit_test(test_raised_later),   cmocka_unit_test(test_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

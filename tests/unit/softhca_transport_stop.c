@@ -124,6 +124,61 @@ static void test_armed_once(void **state)
 	assert_true(stops > 0 || SANITIZED);
 }
 
+/* Walks the victim to where it has come out of that call into the receiver's memory. */
+static bool behind_call(pid_t pid, unsigned int which)
+{
+	while (single_step(pid)) {
+		uint64_t at = (uint64_t)ptrace(PTRACE_PEEKUSER, pid, (void *)CHILD_PC, NULL);
+
+		if (at == sh_self.reach + 2 && !which--)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The kernel has disarmed the victim, which has executed nothing since. Steps do the same: each
+ * switches the victim out.
+ */
+static bool stop_behind(const struct plot *plot, unsigned int which)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	bool there;
+	pid_t pid;
+
+	scene_open(s, plot);
+	pid = victim(s);
+	there = behind_call(pid, which);
+	if (there) {
+		assert_int_not_equal(peek(pid, &sh_self.armed), 0);
+		assert_int_equal(peek(pid, (void *)(uintptr_t)peek(pid, &sh_self.cs)), 0);
+		others_go_on(s, plot, pid);
+	}
+	tpair_close(&s->p);
+	free(s);
+	return there;
+}
+
+static void test_behind_calls(void **state)
+{
+	static const struct plot far[] = {
+		{"large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0},
+		{"WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, 100, NULL, 0},
+		{"atomic operation", SH_QPT_RC, true, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0},
+		{"SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
+		unsigned int calls = 0;
+
+		while (stop_behind(&far[i], calls))
+			calls++;
+		print_message("# %s: %u calls\n", far[i].name, calls);
+		assert_true(calls > 0);
+	}
+}
+
 static void test_memory(void **state)
 {
 	(void)state;
@@ -133,10 +188,9 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_others_go_on),
-		cmocka_unit_test(test_many_groups),
-		cmocka_unit_test(test_armed_once),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_others_go_on), cmocka_unit_test(test_many_groups),
+		cmocka_unit_test(test_armed_once),   cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_behind_calls),
 	};
 	struct mock *m = mock_new(NULL);
 	bool can = can_be_thrown();

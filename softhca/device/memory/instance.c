@@ -193,7 +193,8 @@ static int hca_init(struct sh_instance *inst, int fd, uint32_t index,
 	err = sh_reserve(fd, off, sizeof(*hca));
 	if (err)
 		return err;
-	sh_lock_init(&hca->atomic_lock);
+	for (unsigned int i = 0; i < SH_ATOMIC_LOCKS; i++)
+		sh_lock_init(&hca->atomic_lock[i]);
 	sh_lock_init(&hca->mcg_lock);
 	sh_lock_init(&hca->port_lock);
 	hca->index = index;

@@ -503,9 +503,9 @@ struct sh_mpt {
 	uint64_t shared;
 };
 
+#define SH_ATOMIC_LOCKS 512 /* the 64-bit words of a page */
+
 struct sh_hca {
-	/* IBV_ATOMIC_HCA: makes atomic operations of this HCA atomic to each other. */
-	struct sh_lock atomic_lock;
 	struct sh_lock mcg_lock;
 	struct sh_lock port_lock;
 	uint32_t index, host;
@@ -522,6 +522,11 @@ struct sh_hca {
 	struct sh_counters counters;			    /* advanced with relaxed atomics */
 	struct sh_traffic traffic[SH_MAX_PORTS];	    /* likewise */
 	uint64_t qp_off, cq_off, srq_off, mpt_off, mcg_off; /* from the start of device memory */
+	/*
+	 * IBV_ATOMIC_HCA: makes atomic operations of this HCA atomic to each other. Several processes
+	 * may have one page at addresses of their own, so the place in the page names the lock.
+	 */
+	struct sh_lock atomic_lock[SH_ATOMIC_LOCKS];
 };
 
 _Static_assert(SH_MAX_LIDS == SH_WIRE_LIDS, "a bit each");

@@ -143,6 +143,45 @@ __asm__(".text\n"
 	".size sh_once, .-sh_once\n");
 
 /*
+ * The kernel clears the thread's word on its way out of the call if it had switched the thread out
+ * before. If a signal stops the thread after that, still within the kernel, the thread goes on
+ * behind the call and passes no door. So it looks at its door itself, as the first thing it does.
+ */
+extern const char sh_reach_site[] __attribute__((visibility("hidden")));
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl sh_reach_call\n"
+	".hidden sh_reach_call\n"
+	".type sh_reach_call, @function\n"
+	"sh_reach_call:\n"
+	".cfi_startproc\n"
+	"	mov %rdi, %rax\n"
+	"	mov %rsi, %rdi\n"
+	"	mov %rdx, %rsi\n"
+	"	mov %rcx, %rdx\n"
+	"	mov %r8, %r10\n"
+	"	mov %r9, %r8\n"
+	"	xor %r9d, %r9d\n"
+	".globl sh_reach_site\n"
+	".hidden sh_reach_site\n"
+	"sh_reach_site:\n"
+	"	syscall\n"
+	"	mov sh_self@gottpoff(%rip), %rcx\n"
+	"	mov %fs:40(%rcx), %rdx\n"
+	"	cmpq $0, 16(%rdx)\n"
+	"	jne 1f\n"
+	"0:	mov %fs:16(%rcx), %rdx\n"
+	"	mov %fs:24(%rcx), %r11\n"
+	"	mov %rdx, (%r11)\n"
+	"	ret\n"
+	"1:	lea sh_reach_site(%rip), %rsi\n"
+	"	cmp %rsi, 8(%rdx)\n"
+	"	jne 0b\n"
+	"	jmp sh_landing\n"
+	".cfi_endproc\n"
+	".size sh_reach_call, .-sh_reach_call\n");
+
+/*
  * The shadow stack, which would not match at the landing. 0: there is none, or the processor does
  * not know the instruction.
  */
@@ -240,7 +279,15 @@ static uint64_t *kernel_looks_at(void)
 		       : (uint64_t *)(area + RSEQ_CS);
 }
 #else
-static const char sh_landing[1], sh_once_stores[1];
+static const char sh_landing[1], sh_once_stores[1], sh_reach_site[1];
+
+long sh_reach_call(long number, long pid, const struct iovec *local, unsigned long nlocal,
+		   const struct iovec *remote, unsigned long nremote)
+{
+	long done = syscall(number, pid, local, nlocal, remote, nremote, 0UL);
+
+	return done == -1 ? -errno : done;
+}
 
 void sh_once(void *at, uint64_t val, unsigned int size, uint64_t *commit, uint64_t word)
 {
@@ -299,4 +346,5 @@ void sh_life_prepare(const struct sh_dev *dev, uint64_t slot)
 	sh_self.witness = dev->witness;
 	sh_self.engine = (struct sh_engine){0};
 	sh_self.once = (uintptr_t)sh_once_stores;
+	sh_self.reach = (uintptr_t)sh_reach_site;
 }

@@ -53,6 +53,11 @@
  * is stopped, as they do where there are no restartable sequences. The thread arms itself again
  * (sh_rearm()) some times in each message, and now and then during a long copy.
  *
+ * Most switches come in system calls, and the kernel may disarm a thread on its way out of one and
+ * stop it before the thread has executed anything. A thread that reaches into another process looks
+ * at its door itself when it comes out of that call (sh_reach_call()): there its door can be opened
+ * for it although it is not armed.
+ *
  * Two kinds of work are done pinned, that is, not armed:
  *  - Work that the thread must leave in order, because its process goes on: on mutexes of the
  *    process, its heap of timers, descriptors.
@@ -73,6 +78,8 @@
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LIFE_H
 #define SOFTHCA_DEVICE_MEMORY_LIFE_H
+
+#include <sys/uio.h>
 
 #include "dev.h"
 
@@ -112,7 +119,8 @@ struct sh_self {
 	/* For fn: its thread was thrown out of it before. The caller of sh_catch() clears it. */
 	bool again;
 	struct sh_engine engine;
-	uint64_t once; /* where sh_once() stores; 0: nowhere */
+	uint64_t once;	/* where sh_once() stores; 0: nowhere */
+	uint64_t reach; /* the system call in sh_reach_call(); 0: none */
 };
 extern __thread struct sh_self sh_self __attribute__((tls_model("initial-exec")));
 
@@ -165,6 +173,15 @@ static inline bool sh_once_commits(const struct sh_self *self, uint64_t ip)
  * val that does not cross a line.
  */
 void sh_once(void *at, uint64_t val, unsigned int size, uint64_t *commit, uint64_t word);
+
+/*
+ * process_vm_readv() or process_vm_writev() (the number of the call) by a thread that is armed. The
+ * life of the thread can be ended behind the call, too, where the kernel has disarmed the thread.
+ * Only for device code: a signal handler on top of it must not be thrown. Returns the bytes copied
+ * or -errno. Leaves errno alone on x86-64. Neither call is one that the kernel begins anew.
+ */
+long sh_reach_call(long number, long pid, const struct iovec *local, unsigned long nlocal,
+		   const struct iovec *remote, unsigned long nremote);
 
 /* Arms this thread again, which the kernel may have disarmed. */
 static inline void sh_rearm(void)

@@ -48,7 +48,8 @@ void sh_orphans_of_hca(struct sh_dev *dev, uint32_t hca)
 
 	if (!h)
 		return;
-	take_over(dev, &h->atomic_lock);
+	for (unsigned int i = 0; i < SH_ATOMIC_LOCKS; i++)
+		take_over(dev, &h->atomic_lock[i]);
 	take_over(dev, &h->mcg_lock);
 	take_over(dev, &h->port_lock);
 }

@@ -4,7 +4,7 @@
  * the completer copies it from there. A duplicate READ carries its address, so the responder checks
  * and answers it anew. The responder keeps the results of atomic operations for their duplicates.
  * It runs under both locks of the QP; for a READ that takes the express way, under the responder's
- * lock alone. It changes memory for an atomic operation under the HCA's atomic_lock as well.
+ * lock alone. It changes memory for an atomic operation under one of the HCA's atomic locks as well.
  */
 #include <errno.h>
 
@@ -141,7 +141,7 @@ static bool changes(const struct sh_packet *p, uint64_t old)
 /*
  * Reads a word in that context's memory, and changes it up to the last store (life.h): a thread that
  * was thrown after it would send the request again, and the word would change twice. The caller
- * holds atomic_lock.
+ * holds the lock of the word.
  */
 static enum sh_copy change(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *theirs,
 			   const struct sh_packet *p, uint64_t *old, struct sh_last *last)
@@ -177,19 +177,26 @@ static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh
 	resp->msn = qp->msn;
 }
 
+/* The place of a word in its page is the same in device memory and at each address. */
+static struct sh_lock *lock_of(struct sh_hca *hca, const struct sh_seg *word)
+{
+	return &hca->atomic_lock[word->addr / sizeof(uint64_t) % SH_ATOMIC_LOCKS];
+}
+
 /*
- * Changes the word and commits the step. No other atomic operation of this HCA comes in between. 0;
+ * Changes the word and commits the step. No other atomic operation of this HCA on that word comes in between. 0;
  * -ESRCH: the process has ended; -EINPROGRESS: the lock is not to be had now; -EFAULT.
  */
 static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx,
 		       const struct sh_seg *theirs, const struct sh_packet *p, uint64_t *old)
 {
 	uint32_t slot = qp->atomic_head % SH_QP_ATOMICS;
+	struct sh_lock *lock = lock_of(hca, theirs);
 	struct sh_last last = {0};
 	struct sh_txn_open t;
 	enum sh_copy err;
 
-	if (sh_lock_within(dev, &hca->atomic_lock, SH_WAIT_BRIEFLY))
+	if (sh_lock_within(dev, lock, SH_WAIT_BRIEFLY))
 		return -EINPROGRESS;
 	err = change(dev, ctx, theirs, p, old, &last);
 	if (!err) {
@@ -200,7 +207,7 @@ static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		sh_txn_psn(&t, qp, 1, sh_psn_add(p->psn, 1));
 		err = sh_txn_commit_last(&t, &last);
 	}
-	sh_unlock(dev, &hca->atomic_lock);
+	sh_unlock(dev, lock);
 	return err == SH_COPY_GONE ? -ESRCH : err ? -EFAULT : 0;
 }
 
