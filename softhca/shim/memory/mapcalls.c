@@ -25,6 +25,7 @@
 #include "softhca/shim/interpose.h"
 #include "softhca/shim/signals/handlers.h"
 #include "fork.h"
+#include "mapcalls.h"
 #include "maps.h"
 #include "marks.h"
 #include "memory.h"
@@ -56,13 +57,7 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off);
 EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...);
 
-static size_t whole(size_t len)
-{
-	return (len + SHIM_PAGE - 1) & ~(SHIM_PAGE - 1);
-}
-
-/* True: the range has shared pages, and the control connection is held. */
-static bool begin(void *addr, size_t len)
+bool mapcall_begin(void *addr, size_t len)
 {
 	uint64_t at = (uintptr_t)addr;
 
@@ -73,23 +68,17 @@ static bool begin(void *addr, size_t len)
 	if (likely(!shim_may_share(at, len)) || !len || shim_control_mine())
 		return false;
 	shim_control_reach();
-	if (shim_shares(at, whole(len)))
+	if (shim_shares(at, mapcall_whole(len)))
 		return true;
 	shim_control_put();
 	return false;
-}
-
-static void gone(void *addr, size_t len)
-{
-	(void)shim_share_forget((uintptr_t)addr, whole(len));
-	shim_changed(SH_CHANGED_GONE, (uintptr_t)addr, whole(len));
 }
 
 static int unmap(void *addr, size_t len)
 {
 	int ret;
 
-	if (!begin(addr, len)) {
+	if (!mapcall_begin(addr, len)) {
 		if (likely(!shim_may_queue((uintptr_t)addr, len)))
 			return REAL(munmap)(addr, len);
 		/* A handler that jumped away would keep every later fork waiting. */
@@ -103,7 +92,7 @@ static int unmap(void *addr, size_t len)
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 	ret = REAL(munmap)(addr, len);
 	if (!ret)
-		gone(addr, len);
+		mapcall_gone(addr, len);
 	shim_control_put();
 	return ret;
 }
@@ -114,7 +103,7 @@ EXPORT int munmap(void *addr, size_t len)
 	bool had_marks;
 
 	shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
-	own_unmapped((uintptr_t)addr, whole(len));
+	own_unmapped((uintptr_t)addr, mapcall_whole(len));
 	/* Before the call: another thread may get the place at once. */
 	had_marks = (uintptr_t)addr % SHIM_PAGE == 0 && marks_unmapped((uintptr_t)addr, len);
 	ret = unmap(addr, len);
@@ -130,7 +119,7 @@ EXPORT int mprotect(void *addr, size_t len, int prot)
 	/*
 	 * The device keeps to what the process may do, as with memory that it reaches by address.
 	 */
-	if (!(prot & PROT_READ && prot & PROT_WRITE) && begin(addr, len)) {
+	if (!(prot & PROT_READ && prot & PROT_WRITE) && mapcall_begin(addr, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 		shim_control_put();
 	}
@@ -144,7 +133,7 @@ EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
 
 	if (pkey > 0)
 		marks_note();
-	if (begin(addr, len)) {
+	if (mapcall_begin(addr, len)) {
 		if (shim_privatize((uintptr_t)addr, len))
 			shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 		shim_control_put();
@@ -173,14 +162,6 @@ static bool plain(int flags)
 	       (MAP_PRIVATE | MAP_ANONYMOUS);
 }
 
-/* As shim_kept(). */
-static void *kept_at(void *ret, int before)
-{
-	if (ret != MAP_FAILED)
-		errno = before;
-	return ret;
-}
-
 EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	int before = errno;
@@ -191,24 +172,24 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 		marks_note();
 	if (flags & MAP_FIXED) {
 		shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
-		own_unmapped((uintptr_t)addr, whole(len));
+		own_unmapped((uintptr_t)addr, mapcall_whole(len));
 	}
-	if (!(flags & MAP_FIXED) || !begin(addr, len)) {
+	if (!(flags & MAP_FIXED) || !mapcall_begin(addr, len)) {
 		ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
 		if (ret != MAP_FAILED && plain(flags))
-			own_mapped((uintptr_t)ret, whole(len));
+			own_mapped((uintptr_t)ret, mapcall_whole(len));
 		if (ret != MAP_FAILED)
 			marks_mapped((uintptr_t)ret, len, flags & MAP_NORESERVE);
-		return kept_at(ret, before);
+		return mapcall_kept(ret, before);
 	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 	ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
 	if (ret != MAP_FAILED) {
-		gone(addr, len);
+		mapcall_gone(addr, len);
 		marks_mapped((uintptr_t)ret, len, flags & MAP_NORESERVE);
 	}
 	shim_control_put();
-	return kept_at(ret, before);
+	return mapcall_kept(ret, before);
 }
 
 EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off)
@@ -216,21 +197,18 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 	return mmap(addr, len, prot, flags, fd, off);
 }
 
-static int renew(void *addr, size_t len);
-static bool refuses(void *addr, size_t len);
-
 /* The pages that were copied. They are revoked; the control connection is held. */
 static int leave(void *old, size_t old_len, bool stays)
 {
 	int err;
 
 	if (stays) {
-		err = refuses(old, old_len) ? -EINVAL : renew(old, old_len);
+		err = mapcall_refused(old, old_len) ? -EINVAL : mapcall_renew(old, old_len);
 		return !err && REAL(madvise)(old, old_len, MADV_DONTNEED) ? -errno : err;
 	}
 	if (munmap(old, old_len))
 		return -errno;
-	gone(old, old_len);
+	mapcall_gone(old, old_len);
 	return 0;
 }
 
@@ -256,7 +234,7 @@ static void *copy_over(void *old, size_t old_len, size_t len, int flags, void *w
 			goto fail;
 		ret = mmap(where, len, prot, kind | MAP_FIXED, -1, 0);
 		if (ret != MAP_FAILED)
-			gone(where, len);
+			mapcall_gone(where, len);
 	} else {
 		ret = REAL(mmap)(NULL, len, prot, kind, -1, 0);
 	}
@@ -266,20 +244,20 @@ static void *copy_over(void *old, size_t old_len, size_t len, int flags, void *w
 	}
 	at = (uintptr_t)ret;
 	marks_moved(from, old_len, at, len, true);
-	err = marks_fresh(at, at + whole(len), prot);
+	err = marks_fresh(at, at + mapcall_whole(len), prot);
 	if (!err)
 		err = maps_copy(ret, copy ? (uintptr_t)copy : from, less);
 	if (!err)
-		err = maps_protect_as(at, whole(len), from, whole(old_len));
+		err = maps_protect_as(at, mapcall_whole(len), from, mapcall_whole(old_len));
 	if (!err)
 		err = leave(old, old_len, stays);
 	if (err) {
-		own_unmapped(at, whole(len));
+		own_unmapped(at, mapcall_whole(len));
 		(void)marks_unmapped(at, len);
 		REAL(munmap)(ret, len);
 		goto fail;
 	}
-	marks_give(at, at + whole(len), at, MARKS_ALL);
+	marks_give(at, at + mapcall_whole(len), at, MARKS_ALL);
 	if (copy)
 		sh_munmap(copy, less);
 	return ret;
@@ -317,9 +295,9 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 
 	/* Other threads' calls on mappings, and this one's handlers, wait as well. */
 	shim_control_reach();
-	if (flags & MREMAP_FIXED && shim_shares((uintptr_t)where, whole(len)))
+	if (flags & MREMAP_FIXED && shim_shares((uintptr_t)where, mapcall_whole(len)))
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
-	word = hold_off((uintptr_t)old, whole(old_len));
+	word = hold_off((uintptr_t)old, mapcall_whole(old_len));
 	if (word >= 0) {
 		ret = copy_over(old, old_len, len, flags, where);
 		err = errno;
@@ -333,7 +311,8 @@ static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 /* Maps private pages behind the old ones, which stay where they are. */
 static void *grow(void *old, size_t old_len, size_t len)
 {
-	uint64_t end = (uintptr_t)old + whole(old_len), more = whole(len) - whole(old_len);
+	uint64_t end = (uintptr_t)old + mapcall_whole(old_len),
+		 more = mapcall_whole(len) - mapcall_whole(old_len);
 	int err;
 	void *at = sh_mmap((void *)end, more, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0, &err);
@@ -358,8 +337,8 @@ static void *grow(void *old, size_t old_len, size_t len)
 /* The kernel refuses to move memory over itself. */
 static bool overlaps(const void *old, size_t old_len, const void *where, size_t len)
 {
-	return (uintptr_t)where < (uintptr_t)old + whole(old_len) &&
-	       (uintptr_t)old < (uintptr_t)where + whole(len);
+	return (uintptr_t)where < (uintptr_t)old + mapcall_whole(old_len) &&
+	       (uintptr_t)old < (uintptr_t)where + mapcall_whole(len);
 }
 
 /*
@@ -375,16 +354,16 @@ static void *remap_shared(void *old, size_t old_len, size_t len, int flags, void
 		return MAP_FAILED;
 	}
 	/* More than an address space has. */
-	if (!whole(len)) {
+	if (!mapcall_whole(len)) {
 		errno = EINVAL;
 		return MAP_FAILED;
 	}
 	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
 		return move(old, old_len, len, flags, where);
-	if (whole(len) > whole(old_len))
+	if (mapcall_whole(len) > mapcall_whole(old_len))
 		return flags ? move(old, old_len, len, flags, NULL) : grow(old, old_len, len);
-	if (whole(len) < whole(old_len) &&
-	    munmap((char *)old + whole(len), whole(old_len) - whole(len)))
+	if (mapcall_whole(len) < mapcall_whole(old_len) &&
+	    munmap((char *)old + mapcall_whole(len), mapcall_whole(old_len) - mapcall_whole(len)))
 		return MAP_FAILED;
 	return old;
 }
@@ -401,18 +380,18 @@ static void *remap(void *old, size_t old_len, size_t len, int flags, void *where
 	void *ret;
 
 	/* The kernel makes a second mapping of shared pages, but not of private ones. */
-	if (!old_len && begin(old, SHIM_PAGE)) {
+	if (!old_len && mapcall_begin(old, SHIM_PAGE)) {
 		shim_control_put();
 		errno = EINVAL;
 		return MAP_FAILED;
 	}
-	was_own =
-		shim_may_share((uintptr_t)old, old_len) && own_has((uintptr_t)old, whole(old_len));
-	own_unmapped((uintptr_t)old, whole(old_len));
+	was_own = shim_may_share((uintptr_t)old, old_len) &&
+		  own_has((uintptr_t)old, mapcall_whole(old_len));
+	own_unmapped((uintptr_t)old, mapcall_whole(old_len));
 	if (flags & MREMAP_FIXED)
-		own_unmapped((uintptr_t)where, whole(len));
+		own_unmapped((uintptr_t)where, mapcall_whole(len));
 	/* Shared pages would grow into those of others, and move without the daemon's knowledge. */
-	if (begin(old, old_len)) {
+	if (mapcall_begin(old, old_len)) {
 		err = shim_privatize((uintptr_t)old, old_len);
 		shim_control_put();
 		privatized = true;
@@ -421,14 +400,14 @@ static void *remap(void *old, size_t old_len, size_t len, int flags, void *where
 		ret = remap_shared(old, old_len, len, flags, where);
 		/* It is device memory still, which beside threads only the application's own can be. */
 		if (was_own && (ret == old || ret == MAP_FAILED))
-			own_mapped((uintptr_t)old, whole(ret == old ? len : old_len));
+			own_mapped((uintptr_t)old, mapcall_whole(ret == old ? len : old_len));
 		return ret;
 	}
-	if (!err && flags & MREMAP_FIXED && begin(where, len)) {
+	if (!err && flags & MREMAP_FIXED && mapcall_begin(where, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
 		ret = REAL(mremap)(old, old_len, len, flags, where);
 		if (ret != MAP_FAILED) {
-			gone(where, len);
+			mapcall_gone(where, len);
 			moved(old, old_len, ret, len, flags);
 		}
 		shim_control_put();
@@ -460,7 +439,7 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	va_start(ap, flags);
 	where = va_arg(ap, void *);
 	va_end(ap);
-	return kept_at(remap(old, old_len, len, flags, where), before);
+	return mapcall_kept(remap(old, old_len, len, flags, where), before);
 }
 
 /* These functions themselves, wherever the program's symbols of these names lead. */
@@ -479,13 +458,9 @@ const void *own_source(int i)
 	return source[i];
 }
 
-/*
- * Makes the shared pages of the range fresh private ones. Other memory that is mapped there by now
- * stays. What a thread that is stopped in the device (-EBUSY) still stores goes to the old pages.
- */
-static int renew(void *addr, size_t len)
+int mapcall_renew(void *addr, size_t len)
 {
-	uint64_t at = (uintptr_t)addr, end = at + whole(len);
+	uint64_t at = (uintptr_t)addr, end = at + mapcall_whole(len);
 	int err = shim_changed(SH_CHANGED_REVOKE, at, len);
 	struct mapping m;
 	struct maps maps;
@@ -501,11 +476,11 @@ static int renew(void *addr, size_t len)
 			continue;
 		err = shim_fresh_pages(from, to - from, mapping_prot(&m));
 		if (!err)
-			gone((void *)(uintptr_t)from, to - from);
+			mapcall_gone((void *)(uintptr_t)from, to - from);
 	}
 	maps_close(&maps);
 	if (!err)
-		gone(addr, len);
+		mapcall_gone(addr, len);
 	return err;
 }
 
@@ -539,7 +514,7 @@ static int before_guards(void *addr, size_t len)
 	} else if (!knows_guards(MAP_PRIVATE)) {
 		return 0;
 	}
-	return renew(addr, len);
+	return mapcall_renew(addr, len);
 }
 
 /*
@@ -548,7 +523,7 @@ static int before_guards(void *addr, size_t len)
  */
 EXPORT int remap_file_pages(void *addr, size_t len, int prot, size_t pgoff, int flags)
 {
-	if (begin(addr, len)) {
+	if (mapcall_begin(addr, len)) {
 		shim_control_put();
 		RETURN_ERRNO(-EINVAL);
 	}
@@ -568,17 +543,13 @@ static void advised(void *addr, size_t len, int advice, int err)
 		marks_advised((uintptr_t)addr, len, advice);
 	else if (err == ENOMEM || err == EAGAIN)
 		marks_maybe_advised((uintptr_t)addr, len, advice);
-	if (is_order(advice) && begin(addr, len)) {
-		shim_share_split((uintptr_t)addr, whole(len));
+	if (is_order(advice) && mapcall_begin(addr, len)) {
+		shim_share_split((uintptr_t)addr, mapcall_whole(len));
 		shim_control_put();
 	}
 }
 
-/*
- * Does the kernel refuse to take contents away, because memory is locked? Shared pages keep theirs,
- * and private ones are to lose them.
- */
-static bool refuses(void *addr, size_t len)
+bool mapcall_refused(void *addr, size_t len)
 {
 	return REAL(madvise)(addr, len, MADV_DONTNEED) && errno == EINVAL;
 }
@@ -616,21 +587,21 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	case MADV_DONTNEED:
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
-		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
-			err = advice != MADV_DONTNEED_LOCKED && refuses(addr, len)
+		if ((uintptr_t)addr % SHIM_PAGE == 0 && mapcall_begin(addr, len)) {
+			err = advice != MADV_DONTNEED_LOCKED && mapcall_refused(addr, len)
 				      ? -EINVAL
-				      : renew(addr, len);
+				      : mapcall_renew(addr, len);
 			shim_control_put();
 		}
 		break;
 	case MADV_GUARD_INSTALL:
-		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
+		if ((uintptr_t)addr % SHIM_PAGE == 0 && mapcall_begin(addr, len)) {
 			err = before_guards(addr, len);
 			shim_control_put();
 		}
 		break;
 	case MADV_WIPEONFORK:
-		if (begin(addr, len)) {
+		if (mapcall_begin(addr, len)) {
 			err = shim_privatize((uintptr_t)addr, len);
 			shim_control_put();
 		}
@@ -640,13 +611,13 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	case MADV_NOHUGEPAGE:
 	case MADV_MERGEABLE:
 		/* Beside threads the pages stay shared, and have the attribute then as well. */
-		if (begin(addr, len)) {
+		if (mapcall_begin(addr, len)) {
 			(void)shim_privatize((uintptr_t)addr, len);
 			shim_control_put();
 		}
 		break;
 	case MADV_REMOVE: /* to the caller this is private memory, which the call refuses */
-		if (begin(addr, len)) {
+		if (mapcall_begin(addr, len)) {
 			err = -EINVAL;
 			shim_control_put();
 		}
