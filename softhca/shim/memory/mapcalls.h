@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the calls that change mappings do of device memory beside the system's call. For these alone.
+ * What the calls that change mappings do of device memory beside the system's call: those of
+ * mapcalls.c, mremap() and madvise(). For these alone.
  */
 #ifndef SOFTHCA_SHIM_MAPCALLS_H
 #define SOFTHCA_SHIM_MAPCALLS_H
@@ -27,7 +28,7 @@ int mapcall_renew(void *addr, size_t len);
  * and private ones are to lose them.
  */
 bool mapcall_refused(void *addr, size_t len);
-/* mremap() itself, wherever the program's symbol of this name leads. */
+/* mremap() itself (remap.c), wherever the program's symbol of this name leads. */
 extern __typeof__(mremap) this_mremap __attribute__((visibility("hidden")));
 
 static inline size_t mapcall_whole(size_t len)
