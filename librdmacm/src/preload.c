@@ -124,9 +124,7 @@ static const struct {
 	{IPPROTO_IPV6, IPV6_V6ONLY},
 };
 
-/* The program has set it. */
-static void keep_option(struct pl_socket *known, int level, int name, const void *value,
-			socklen_t len)
+void pl_keep_option(struct pl_socket *known, int level, int name, const void *value, socklen_t len)
 {
 	struct pl_option *o;
 
@@ -137,6 +135,14 @@ static void keep_option(struct pl_socket *known, int level, int name, const void
 		o->len = len < sizeof(o->value) ? len : sizeof(o->value);
 		memcpy(o->value, value, o->len);
 	}
+}
+
+void pl_give_options(const struct pl_socket *old, int fd)
+{
+	for (int i = 0; i < PL_OPTIONS; i++)
+		if (old->options[i].len)
+			(void)PL_REAL(setsockopt)(fd, option_names[i].level, option_names[i].name,
+						  old->options[i].value, old->options[i].len);
 }
 
 /* Those that say something of a connection that stands. */
@@ -156,7 +162,7 @@ void pl_take_options(int fd, int rs)
 	}
 }
 
-/* What the program has set stays. Both kinds of sockets know these options; one that this kernel refuses is left out. */
+/* What the program has set stays. */
 static int plain_like(const struct pl_socket *old)
 {
 	int flags = IN(rfcntl(old->rs, F_GETFL));
@@ -164,10 +170,7 @@ static int plain_like(const struct pl_socket *old)
 
 	if (fd < 0)
 		return -1;
-	for (int i = 0; i < PL_OPTIONS; i++)
-		if (old->options[i].len)
-			(void)PL_REAL(setsockopt)(fd, option_names[i].level, option_names[i].name,
-						  old->options[i].value, old->options[i].len);
+	pl_give_options(old, fd);
 	if (old->bound_len &&
 	    PL_REAL(bind)(fd, (const struct sockaddr *)&old->bound, old->bound_len)) {
 		PL_REAL(close)(fd);
@@ -652,7 +655,7 @@ PUBLIC int setsockopt(int fd, int level, int optname, const void *optval, sockle
 		return PL_REAL(setsockopt)(fd, level, optname, optval, optlen);
 	ret = IN(rsetsockopt(known->rs, level, optname, optval, optlen));
 	if (!ret)
-		keep_option(known, level, optname, optval, optlen);
+		pl_keep_option(known, level, optname, optval, optlen);
 	return ret;
 }
 

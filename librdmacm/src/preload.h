@@ -120,6 +120,10 @@ extern __thread unsigned int pl_inside;
 		ret_;                                                                              \
 	})
 
+/* The program has set this option of the socket. */
+void pl_keep_option(struct pl_socket *known, int level, int name, const void *value, socklen_t len);
+/* Gives the plain socket those of the old one. Both kinds know these options; one that this kernel refuses is left out. */
+void pl_give_options(const struct pl_socket *old, int fd);
 /* Gives the rsocket what the program has set of the socket; buffers' sizes have been decided by then. */
 void pl_take_options(int fd, int rs);
 
