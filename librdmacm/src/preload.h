@@ -110,7 +110,7 @@ void *pl_next(void **known, const char *name);
 
 /* Of a thread that librdmacm works for */
 extern __thread unsigned int pl_inside;
-/* What librdmacm calls by the names of this file is not the program's. */
+/* What librdmacm calls by names of this library is not the program's. */
 #define IN(call)                                                                                   \
 	({                                                                                         \
 		__typeof__(call) ret_;                                                             \
@@ -120,8 +120,16 @@ extern __thread unsigned int pl_inside;
 		ret_;                                                                              \
 	})
 
+/* ---- Options (preload_option.c) ---- */
+
+/* The program has set this option of the socket. */
+void pl_keep_option(struct pl_socket *known, int level, int name, const void *value, socklen_t len);
+/* Gives the plain socket those of the old one. Both kinds know these options; one that this kernel refuses is left out. */
+void pl_give_options(const struct pl_socket *old, int fd);
 /* Gives the rsocket what the program has set of the socket; buffers' sizes have been decided by then. */
 void pl_take_options(int fd, int rs);
+
+/* ---- Data (preload_data.c) ---- */
 
 /* pl_find(), for calls by which data pass. */
 static inline struct pl_socket *pl_use(int fd)

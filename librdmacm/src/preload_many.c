@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Calls that rsockets have no counterpart of: several messages at once, and ioctl(). They are made of
- * the calls of preload.c.
+ * the calls of preload_data.c and preload_option.c.
  */
 
 #define _GNU_SOURCE

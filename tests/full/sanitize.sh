@@ -52,7 +52,7 @@ else
 	check "$dir/tests/verbs" TESTS="$meeting"
 	# The subject of these is the device and the shim, which are not sanitized.
 	others="address_space core_dump exec_memory frozen_clock raising locked_memory small_stack \
-		shared_memory_beside shared_memory_daemon shared_memory_fork shared_memory_heap shared_memory_helper shared_memory_mappings shared_memory_marks shared_memory_pieces shared_memory_pins shared_memory_race \
+		shared_memory_advice shared_memory_beside shared_memory_child shared_memory_daemon shared_memory_filled shared_memory_fork shared_memory_heap shared_memory_helper shared_memory_mappings shared_memory_marks shared_memory_moves shared_memory_pieces shared_memory_pins shared_memory_race shared_memory_sleepers \
 		stopped stopped_inside stopped_mesh \
 		shim_closing shim_constructor shim_descriptors shim_errno shim_first_open shim_handlers shim_jumps shim_lost_files shim_sandbox shim_threads"
 	# The libraries store to the device in the same way whoever notices that.

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "pass_fd.h"
 
 enum { CREATE_ID = 0, DESTROY_ID = 1, RESOLVE_IP = 3, GET_EVENT = 12, TRIES = 64 };
 static uint32_t event[84]; /* the type is at 3 */
@@ -121,38 +122,6 @@ static ino_t known(int other)
 	return ino;
 }
 
-static void pass(int to, int fd)
-{
-	char byte = 'f', room[CMSG_SPACE(sizeof(fd))] = {0};
-	struct iovec data = {&byte, 1};
-	struct msghdr m = {.msg_iov = &data,
-			   .msg_iovlen = 1,
-			   .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	CHECK(sendmsg(to, &m, 0) == 1);
-}
-
-static int receive(int from)
-{
-	char byte, room[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec data = {&byte, 1};
-	struct msghdr m = {.msg_iov = &data,
-			   .msg_iovlen = 1,
-			   .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	int fd;
-
-	CHECK(recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m));
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
-	return fd;
-}
-
 /* Gets an inode, and answers with a channel of another one, or of that one. Then asks for an event by it, once it may. */
 static void other_process(int line)
 {
@@ -166,7 +135,7 @@ static void other_process(int line)
 			fds[n] = open_channel();
 		while (inode(fds[n]) != wanted && ++n < TRIES);
 		n -= n == TRIES;
-		pass(line, fds[n]);
+		CHECK(!pass_fd(line, fds[n]));
 		id = create(fds[n]);
 		CHECK(id >= 0);
 		CHECK(read(line, &byte, 1) == 1);
@@ -190,7 +159,8 @@ static bool another_channel(int other, int line, bool wait)
 	int fd, id;
 
 	CHECK(write(line, &ino, sizeof(ino)) == sizeof(ino));
-	fd = receive(line);
+	fd = take_fd(line);
+	CHECK(fd >= 0);
 	CHECK(write(line, wait ? "w" : "c", 1) == 1);
 	if (wait)
 		CHECK(!get_event(fd) && event[3] == 0);

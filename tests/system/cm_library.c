@@ -21,6 +21,8 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "pass_fd.h"
+
 static struct rdma_event_channel *channel;
 
 static void must(int ok, const char *what)
@@ -329,38 +331,6 @@ static void processes(void)
 
 /* ---- data before the last message of the handshake is read ---- */
 
-static void send_fd(int to, int fd)
-{
-	char byte = 0, room[CMSG_SPACE(sizeof(fd))] = {0};
-	struct iovec data = {&byte, 1};
-	struct msghdr m = {.msg_iov = &data,
-			   .msg_iovlen = 1,
-			   .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	must(sendmsg(to, &m, 0) == 1, "sendmsg");
-}
-
-static int receive_fd(int from)
-{
-	char byte, room[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec data = {&byte, 1};
-	struct msghdr m = {.msg_iov = &data,
-			   .msg_iovlen = 1,
-			   .msg_control = room,
-			   .msg_controllen = sizeof(room)};
-	int fd;
-
-	must(recvmsg(from, &m, 0) == 1 && CMSG_FIRSTHDR(&m), "recvmsg");
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
-	return fd;
-}
-
 /* A process gets a channel from another one, which closes it. */
 static void passed_on(void)
 {
@@ -377,7 +347,8 @@ static void passed_on(void)
 		close(pair[0]);
 		channel = malloc(sizeof(*channel));
 		must(channel != NULL, "malloc");
-		channel->fd = receive_fd(pair[1]);
+		channel->fd = take_fd(pair[1]);
+		must(channel->fd >= 0, "recvmsg");
 		must(read(pair[1], &number, 1) == 1, "the maker has closed it");
 		id = bound("0.0.0.0");
 		must(!rdma_listen(id, 1), "rdma_listen");
@@ -391,7 +362,7 @@ static void passed_on(void)
 	close(pair[1]);
 	own = rdma_create_event_channel();
 	must(own != NULL, "rdma_create_event_channel");
-	send_fd(pair[0], own->fd);
+	must(!pass_fd(pair[0], own->fd), "sendmsg");
 	rdma_destroy_event_channel(own);
 	must(write(pair[0], "c", 1) == 1, "write");
 	must(read(pair[0], &number, sizeof(number)) == sizeof(number), "read");

@@ -22,6 +22,7 @@
 #include <rdma/ib_user_mad.h>
 
 #include "check.h"
+#include "pass_fd.h"
 
 #define PATH "/dev/infiniband/umad0"
 
@@ -239,32 +240,9 @@ static pid_t execute(enum what what)
 	return pid;
 }
 
-union control {
-	struct cmsghdr align;
-	char space[CMSG_SPACE(sizeof(int))];
-};
-
-static struct msghdr with_descriptor(struct iovec *iov, union control *control)
-{
-	struct msghdr msg = {.msg_iov = iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control->space,
-			     .msg_controllen = sizeof(control->space)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	return msg;
-}
-
 /* A process that has begun before the first file was opened gets one from its parent. */
 static pid_t pass(void)
 {
-	char byte = 0;
-	struct iovec iov = {&byte, 1};
-	union control control = {0};
-	struct msghdr msg = with_descriptor(&iov, &control);
 	int to[2], fd;
 	pid_t pid;
 
@@ -272,13 +250,12 @@ static pid_t pass(void)
 	pid = fork();
 	CHECK(pid >= 0);
 	if (!pid) {
-		CHECK(recvmsg(to[1], &msg, 0) == 1);
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+		fd = take_fd(to[1]);
+		CHECK(fd >= 0);
 		exit(other(BY_READ, fd));
 	}
 	fd = open_one();
-	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
-	CHECK(sendmsg(to[0], &msg, 0) == 1);
+	CHECK(!pass_fd(to[0], fd));
 	is_there(pid);
 	return pid;
 }

@@ -6,7 +6,7 @@
  * mapped, and that were never touched, become device memory (own.c, fresh.c). docs/shared-memory.md
  * has the reasons.
  *
- * Owns the table of this process's regions, for the calls that change mappings (mapcalls.c). A
+ * Owns the table of this process's regions, for the calls that change mappings (mapcalls.h). A
  * thread changes the table only while it holds the control connection. The shim looks up in /proc
  * what is mapped, since the C library changes mappings unseen.
  */
