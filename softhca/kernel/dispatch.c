@@ -32,6 +32,9 @@ static int do_hello(struct server *s, struct conn *c, const struct sh_hello *m, 
 		r.error = EPROTO;
 	} else if (m->host >= k->cfg.device.hosts) {
 		r.error = EINVAL;
+	} else if (m->client && m->pid != (uint32_t)c->pid) {
+		/* Another PID namespace: the program's numbers for its peers would be other processes. */
+		r.error = EPERM;
 	} else if (m->client) {
 		err = proc_attach(k, c->pid, m->host, m->again, m->witness, &c->proc);
 		r.error = -err;

@@ -174,5 +174,20 @@ other_pages() {
 	grep -q "this kernel has pages of 65536: boot one" "$tmp/err" || { cat "$tmp/err"; return 1; }
 }
 ok "pages of another size are refused by the daemon, and by what a program preloads" ours other_pages
+# In there the numbers of processes are others: the program could not reach its peers' memory.
+own_pids() {
+	for proc in "" --mount-proc; do
+		# shellcheck disable=SC2086 # words: $proc
+		"$SOFTHCA" run -- unshare $unprivileged -pf $proc "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err" && { cat "$tmp/out"; return 1; }
+		grep -q "no device can be opened: .*PID namespace" "$tmp/err" || { cat "$tmp/err"; return 1; }
+	done
+}
+unprivileged=
+[ "$(id -u)" -eq 0 ] || unprivileged=-r
+if unshare $unprivileged -pf --mount-proc true 2>/dev/null; then
+	ok "a program in a PID namespace of its own gets no device, and is told why" ours own_pids
+else
+	skip "a PID namespace" "let this user make one (sysctl kernel.unprivileged_userns_clone=1)"
+fi
 ok "nothing is left behind" until_true no_instance
 finish
