@@ -59,6 +59,11 @@ softhca_transport_held_SOURCES = softhca_transport_held.c softhca_stands_rig.h s
 softhca_transport_held_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_held_LDADD = $(softhca_transport_libs)
 
+check_PROGRAMS += softhca_transport_refused
+softhca_transport_refused_SOURCES = softhca_transport_refused.c softhca_stands_rig.h softhca_stop_rig.h softhca_scene.h softhca_step.h
+softhca_transport_refused_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_refused_LDADD = $(softhca_transport_libs)
+
 check_PROGRAMS += softhca_transport_replace
 softhca_transport_replace_SOURCES = softhca_transport_replace.c softhca_scene.h softhca_step.h
 softhca_transport_replace_CPPFLAGS = $(softhca_device_cppflags)

@@ -468,7 +468,10 @@ static void sent(struct run *r)
 		sh_complete(r->dev, r->hca, qp, &r->resp, cache);
 		return;
 	}
-	if (!reliable(r) && r->p.flags & SH_PKT_LAST)
+	/* It may have been refused before, and sent again. */
+	if (reliable(r))
+		sh_take_left(r->dev, r->hca, qp);
+	else if (r->p.flags & SH_PKT_LAST)
 		sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
 }
 
@@ -633,6 +636,30 @@ SH_OUTLINE void end_unusually(struct run *r)
 }
 
 /*
+ * The thread does not get the lock of the QP back. The helper thread goes on, with the answer that has
+ * come: the peer may have moved its QP by the time that it could give it once more. False: this thread
+ * has the lock, and goes on.
+ */
+SH_OUTLINE bool leaves(struct run *r)
+{
+	const struct sh_packet *resp = &r->resp;
+	const bool ack = resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND);
+	struct sh_qp *qp = r->qp;
+
+	/* A NAK is left already (sh_refuse()). */
+	if (ack && reliable(r) && __atomic_load_n(&qp->gen, __ATOMIC_RELAXED) == r->gen)
+		__atomic_store_n(&qp->left, sh_left(r->gen, resp->psn, resp->syndrome),
+				 __ATOMIC_RELAXED);
+	if (sh_requester_leave(r->dev, qp, r->token)) {
+		sh_self.engine.qp = NULL;
+		return true;
+	}
+	if (ack)
+		__atomic_store_n(&qp->left, 0, __ATOMIC_RELAXED);
+	return false;
+}
+
+/*
  * Runs the engine. It has a frame of its own, because it needs kilobytes and sh_requester_run()
  * often returns without it.
  */
@@ -682,10 +709,8 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 				sh_errands(dev);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
 				if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
-				    sh_requester_leave(dev, qp, r.token)) {
-					sh_self.engine.qp = NULL;
+				    leaves(&r))
 					return;
-				}
 				if (qp->gen == r.gen)
 					sent(&r);
 			}

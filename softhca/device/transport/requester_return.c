@@ -44,6 +44,7 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		qp->ack_psn = qp->una_psn;
 	sh_requester_rewind(qp);
 	sh_take_held(dev, hca, qp, held);
+	sh_take_left(dev, hca, qp);
 	sh_unpin(door);
 }
 
