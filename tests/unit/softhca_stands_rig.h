@@ -97,6 +97,17 @@ static inline struct sh_lock *lock_of_cq(const struct tcq *cq)
 	return &sh_cq_get(&cq->m->dev, cq->hca, cq->cqn)->lock;
 }
 
+/* A region of p->b, of which the pages are no more. */
+static inline uint32_t without_memory(struct tpair *p, uint8_t *at, size_t len)
+{
+	mock_map(p->m, p->b.ctx, at, len);
+	assert_int_equal(sh_mr_create(&p->m->daemon, 1, 0x4200, p->b.ctx, p->b.pdn, (uintptr_t)at,
+				      len, 0xf),
+			 0);
+	mock_unmap(p->m, p->b.ctx, at);
+	return 0x4200;
+}
+
 static struct {
 	struct sh_lock *lock;
 	uint64_t word;

@@ -4,7 +4,8 @@
  * life in the device is ended. As soon as the receiver's QP is in ERR, the sender has the completion of
  * a request that was refused, at once and without a time-out: whether the receiver leaves its QP in ERR,
  * resets it meanwhile, or connects it again. So it is where the thread does not get the lock of its QP back,
- * and with a message that has arrived.
+ * and with a message that has arrived, or whose
+ * memory is gone.
  */
 #include "softhca/device/queues/qp_halves.h"
 #include "softhca_stands_rig.h"
@@ -194,24 +195,30 @@ static void taking_wake(void *host, uint32_t proc)
 	real_wake(host, proc);
 }
 
+enum answer { ARRIVED, REFUSED, NO_DATA };
+
 /* The receiver resets its QP before the sender takes the answer in. */
-static void lock_gone(bool refuses)
+static void lock_gone(uint32_t type, enum answer answer)
 {
-	static const struct plot rc = {"RC", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0};
+	const struct plot plot = {"", type, false, MLX4_OPCODE_SEND, 200, NULL, 0};
+	const uint32_t len = SH_SHORT + 1000;
 	struct scene *s = calloc(1, sizeof(*s));
 	struct tpair *p = &s->p;
+	static uint8_t gone[SH_SHORT + 1000];
 	struct twr wr;
 	pid_t pid;
 
-	scene_open(s, &rc);
+	scene_open(s, &plot);
 	without_ends(p->m);
 	take_while_copying();
 	real_wake = ops.wake;
 	ops.wake = taking_wake;
 	tqp_ctx(&p->b)->timeout = 0;
 	tqp_recv(&p->a, &(struct tsge){p->amem + 100000, 65536, p->akey}, 1);
-	wr = tpair_wr(p, refuses ? MLX4_OPCODE_RDMA_WRITE : MLX4_OPCODE_SEND, SH_SHORT + 1000);
-	wr.sge[0] = (struct tsge){p->bmem + 500000, SH_SHORT + 1000, p->bkey};
+	wr = tpair_wr(p, answer == REFUSED ? MLX4_OPCODE_RDMA_WRITE : MLX4_OPCODE_SEND, len);
+	wr.sge[0] = (struct tsge){p->bmem + 500000, len, p->bkey};
+	if (answer == NO_DATA)
+		wr.sge[0] = (struct tsge){gone, len, without_memory(p, gone, len)};
 	wr.signaled = true;
 	wr.raddr = (uintptr_t)p->amem;
 	wr.rkey = p->akey + 0x100;
@@ -228,10 +235,12 @@ static void lock_gone(bool refuses)
 	taken_next.lock = NULL;
 	assert_int_equal(tqp_to(&p->a, SH_QPS_RESET), 0);
 	end_calls(s, pid);
-	if (refuses)
-		texpect_error(&p->bcq[0], MLX4_SYNDROME_REM_ACCESS, true, 0);
-	else
+	if (answer == ARRIVED)
 		texpect(&p->bcq[0], MLX4_OPCODE_SEND, true, 0);
+	else
+		texpect_error(&p->bcq[0],
+			      answer == REFUSED ? MLX4_SYNDROME_REM_ACCESS : MLX4_SYNDROME_LOC_PROT,
+			      true, 0);
 	p->m->dev.proc = 1;
 	tpair_close(p);
 	free(s);
@@ -240,8 +249,10 @@ static void lock_gone(bool refuses)
 static void test_lock_gone(void **state)
 {
 	(void)state;
-	lock_gone(true);
-	lock_gone(false);
+	lock_gone(SH_QPT_RC, ARRIVED);
+	lock_gone(SH_QPT_RC, REFUSED);
+	lock_gone(SH_QPT_UC, ARRIVED);
+	lock_gone(SH_QPT_UC, NO_DATA);
 }
 
 int main(void)

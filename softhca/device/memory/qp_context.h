@@ -91,7 +91,8 @@ struct sh_qp {
 	 * not take in (SH_HELD()).
 	 */
 	uint32_t rnr_waiting;
-#define SH_PUT_OFF 2u
+#define SH_PUT_OFF     2u
+#define SH_SOURCE_GONE 8u /* UC, UD: the oldest WQE was sent, and its memory is gone: it fails */
 /* An answer to this PSN: an ACK, or a NAK that ends the WQE. */
 #define SH_HELD(psn, syndrome) ((psn) << 8 | ((syndrome)&3u) << 4 | 4u)
 #define SH_IS_HELD	       4u
@@ -220,7 +221,8 @@ static inline bool sh_qp_is_reliable(const struct sh_qp *qp)
  * requester's. A recovery may carry the transaction out when that is another one, without the
  * requester's lock: then the word means nothing, as a hint and as an answer.
  */
-#define SH_IS_LEFT 0x80000000u
+#define SH_IS_LEFT	0x80000000u
+#define SH_LEFT_NO_DATA 0x80 /* no syndrome of an AETH. UC, UD: as SH_SOURCE_GONE */
 static inline uint64_t sh_left(uint32_t gen, uint32_t psn, uint8_t syndrome)
 {
 	return sh_two(gen | SH_IS_LEFT, psn << 8 | syndrome);

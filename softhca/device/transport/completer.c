@@ -459,7 +459,7 @@ static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	int32_t at = sh_psn_diff(resp->psn, qp->una_psn);
 
 	if (wqe && at >= 0 && at < (int32_t)sh_wqe_packets(qp, wqe))
-		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+		sh_fail_source(dev, hca, qp);
 	else
 		lost(dev, hca, qp, resp);
 }

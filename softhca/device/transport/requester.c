@@ -643,18 +643,21 @@ SH_OUTLINE void end_unusually(struct run *r)
 SH_OUTLINE bool leaves(struct run *r)
 {
 	const struct sh_packet *resp = &r->resp;
-	const bool ack = resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND);
 	struct sh_qp *qp = r->qp;
+	uint64_t left = 0;
 
 	/* A NAK is left already (sh_refuse()). */
-	if (ack && reliable(r) && __atomic_load_n(&qp->gen, __ATOMIC_RELAXED) == r->gen)
-		__atomic_store_n(&qp->left, sh_left(r->gen, resp->psn, resp->syndrome),
-				 __ATOMIC_RELAXED);
+	if (reliable(r) && resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND))
+		left = sh_left(r->gen, resp->psn, resp->syndrome);
+	else if (!reliable(r) && resp->op == SH_PKT_SRC_FAULT)
+		left = sh_left(r->gen, 0, SH_LEFT_NO_DATA);
+	if (left && __atomic_load_n(&qp->gen, __ATOMIC_RELAXED) == r->gen)
+		__atomic_store_n(&qp->left, left, __ATOMIC_RELAXED);
 	if (sh_requester_leave(r->dev, qp, r->token)) {
 		sh_self.engine.qp = NULL;
 		return true;
 	}
-	if (ack)
+	if (left)
 		__atomic_store_n(&qp->left, 0, __ATOMIC_RELAXED);
 	return false;
 }
