@@ -171,6 +171,10 @@ check_PROGRAMS += softhca_transport_wire_links
 softhca_transport_wire_links_SOURCES = softhca_transport_wire_links.c softhca_wire_rig.h
 softhca_transport_wire_links_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_wire_links_LDADD = $(softhca_wire_libs)
+check_PROGRAMS += softhca_transport_wire_lost
+softhca_transport_wire_lost_SOURCES = softhca_transport_wire_lost.c softhca_wire_rig.h
+softhca_transport_wire_lost_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_lost_LDADD = $(softhca_wire_libs)
 
 check_PROGRAMS += softhca_transport_wire_gids
 softhca_transport_wire_gids_SOURCES = softhca_transport_wire_gids.c softhca_wire_rig.h
