@@ -101,9 +101,9 @@ static inline struct sh_lock *lock_of_cq(const struct tcq *cq)
 static inline uint32_t without_memory(struct tpair *p, uint8_t *at, size_t len)
 {
 	mock_map(p->m, p->b.ctx, at, len);
-	assert_int_equal(sh_mr_create(&p->m->daemon, 1, 0x4200, p->b.ctx, p->b.pdn, (uintptr_t)at,
-				      len, 0xf),
-			 0);
+	assert_int_equal(
+		sh_mr_create(&p->m->daemon, 1, 0x4200, p->b.ctx, p->b.pdn, (uintptr_t)at, len, 0xf),
+		0);
 	mock_unmap(p->m, p->b.ctx, at);
 	return 0x4200;
 }
@@ -119,8 +119,8 @@ static enum sh_copy (*real_copy)(void *host, uint32_t dst_ctx, const struct sh_s
 
 /* While the sender copies, it holds no requester's lock. */
 static inline enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
-				unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
-				unsigned int nsrc, uint64_t len)
+				       unsigned int ndst, uint32_t src_ctx,
+				       const struct sh_seg *src, unsigned int nsrc, uint64_t len)
 {
 	if (taken_next.lock && !taken_next.lock->owner)
 		taken_next.lock->owner = taken_next.word;

@@ -42,9 +42,11 @@ static const struct refused refused[] = {
 	 MLX4_SYNDROME_REM_ACCESS},
 	{{"atomic operation", SH_QPT_RC, false, MLX4_OPCODE_ATOMIC_FA, 8, bad_rkey, 0},
 	 MLX4_SYNDROME_REM_ACCESS},
-	{{"SEND, whose receive's key is gone", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, key_gone, 0},
+	{{"SEND, whose receive's key is gone", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, key_gone,
+	  0},
 	 MLX4_SYNDROME_REM_OP},
-	{{"SEND over XRC to a CQ that is full", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, cq_full, 0},
+	{{"SEND over XRC to a CQ that is full", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, cq_full,
+	  0},
 	 MLX4_SYNDROME_REM_OP},
 	{{"SEND that is too long", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, too_long, 0},
 	 MLX4_SYNDROME_REM_INVAL_REQ},
@@ -146,8 +148,13 @@ static unsigned int rehearse_refusal(const struct plot *plot, unsigned int *when
 /* From shortly before the move to ERR, which a recovery may carry out, to the end. */
 static void stop_after_refusal(const struct refused *r)
 {
-	const struct plot plot = {r->plot.name, r->plot.type, r->plot.srq, r->plot.opcode,
-				  r->plot.len,	twist_without_timeout, 0};
+	const struct plot plot = {r->plot.name,
+				  r->plot.type,
+				  r->plot.srq,
+				  r->plot.opcode,
+				  r->plot.len,
+				  twist_without_timeout,
+				  0};
 	unsigned int n, when, apart, thrown = 0;
 	enum stopped done = THROWN;
 

@@ -258,7 +258,7 @@ static void fails_later(const struct failing *f)
 		assert_true(tcq_poll(&p->bcq[0], &cqe));
 		assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
 		assert_int_equal(cqe.wqe_index, htobe16(i));
-		assert_int_equal(cqe.syndrome, i			   ? MLX4_SYNDROME_WR_FLUSH
+		assert_int_equal(cqe.syndrome, i		   ? MLX4_SYNDROME_WR_FLUSH
 					       : f->why == OF_PEER ? MLX4_SYNDROME_REM_ACCESS
 								   : MLX4_SYNDROME_LOC_PROT);
 	}

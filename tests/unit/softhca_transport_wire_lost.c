@@ -54,8 +54,7 @@ static void begun_by_engine(struct tpair *p)
 
 	qp->engine = qp->wire_engine = ENGINE_TOKEN;
 	qp->sq_next = qp->sq_begun = qp->sq_una + 1;
-	qp->next_psn = qp->next_wqe_psn = qp->sent_psn = qp->wire_psn =
-		sh_psn_add(qp->una_psn, 1);
+	qp->next_psn = qp->next_wqe_psn = qp->sent_psn = qp->wire_psn = sh_psn_add(qp->una_psn, 1);
 	/* The timer was the engine's. */
 	qp->deadline = qp->timer_at = p->m->shared->now + SECOND;
 }

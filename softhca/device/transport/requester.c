@@ -711,8 +711,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 				sh_unlock(dev, &qp->lock);
 				sh_errands(dev);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
-				if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
-				    leaves(&r))
+				if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) && leaves(&r))
 					return;
 				if (qp->gen == r.gen)
 					sent(&r);

@@ -15,8 +15,8 @@
 /* Has the message that an unreliable service was in the middle of failed? held: rnr_waiting. */
 static bool is_source_gone(const struct sh_qp *qp, uint32_t held)
 {
-	return held & SH_SOURCE_GONE || __atomic_load_n(&qp->left, __ATOMIC_RELAXED) ==
-						sh_left(qp->gen, 0, SH_LEFT_NO_DATA);
+	return held & SH_SOURCE_GONE ||
+	       __atomic_load_n(&qp->left, __ATOMIC_RELAXED) == sh_left(qp->gen, 0, SH_LEFT_NO_DATA);
 }
 
 /*

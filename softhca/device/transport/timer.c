@@ -162,8 +162,7 @@ static void retire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	if (held & SH_SOURCE_GONE)
 		sh_fail_source(dev, hca, qp);
 	else if (!sh_qp_is_reliable(qp) && qp->sq_next != qp->sq_una &&
-		 !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe) &&
-		 !sh_complete_wqe(dev, hca, qp, &wqe))
+		 !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe) && !sh_complete_wqe(dev, hca, qp, &wqe))
 		sh_requester_rewind(qp);
 }
 
