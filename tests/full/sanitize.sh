@@ -18,8 +18,8 @@ export UBSAN_OPTIONS="print_stacktrace=1"
 ok "everything compiles with sanitizers" \
 	"$top_srcdir/scripts/build" "$dir" --disable-static CFLAGS="$flags" LDFLAGS="-fsanitize=address,undefined"
 # These stop a thread, or kill a process, at each instruction of a piece of code that other tests run as a whole.
-stepped="softhca_kernel_scale softhca_transport_kill softhca_transport_rearm softhca_transport_replace softhca_transport_stop \
-	softhca_transport_stop_once"
+stepped="softhca_kernel_scale softhca_transport_kill softhca_transport_rearm softhca_transport_refused softhca_transport_replace \
+	softhca_transport_stop softhca_transport_stop_once"
 [ "${SANITIZED:-}" != all ] || stepped=
 export TEST_CFLAGS="-g1 -O0 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
 check "$dir/tests/unit" TESTS="\$(filter-out $stepped,\$(check_PROGRAMS))"

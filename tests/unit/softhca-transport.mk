@@ -59,6 +59,11 @@ softhca_transport_held_SOURCES = softhca_transport_held.c softhca_stands_rig.h s
 softhca_transport_held_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_held_LDADD = $(softhca_transport_libs)
 
+check_PROGRAMS += softhca_transport_refused
+softhca_transport_refused_SOURCES = softhca_transport_refused.c softhca_stands_rig.h softhca_stop_rig.h softhca_scene.h softhca_step.h
+softhca_transport_refused_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_refused_LDADD = $(softhca_transport_libs)
+
 check_PROGRAMS += softhca_transport_replace
 softhca_transport_replace_SOURCES = softhca_transport_replace.c softhca_scene.h softhca_step.h
 softhca_transport_replace_CPPFLAGS = $(softhca_device_cppflags)
@@ -166,6 +171,10 @@ check_PROGRAMS += softhca_transport_wire_links
 softhca_transport_wire_links_SOURCES = softhca_transport_wire_links.c softhca_wire_rig.h
 softhca_transport_wire_links_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_wire_links_LDADD = $(softhca_wire_libs)
+check_PROGRAMS += softhca_transport_wire_lost
+softhca_transport_wire_lost_SOURCES = softhca_transport_wire_lost.c softhca_wire_rig.h
+softhca_transport_wire_lost_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_lost_LDADD = $(softhca_wire_libs)
 
 check_PROGRAMS += softhca_transport_wire_gids
 softhca_transport_wire_gids_SOURCES = softhca_transport_wire_gids.c softhca_wire_rig.h

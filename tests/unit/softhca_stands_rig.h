@@ -14,7 +14,7 @@
 static struct sh_host_ops ops;
 static uint64_t (*real_now)(void *host);
 
-static uint64_t passing_now(void *host)
+static inline uint64_t passing_now(void *host)
 {
 	struct mock *m = host;
 
@@ -23,7 +23,7 @@ static uint64_t passing_now(void *host)
 }
 
 /* As on a system without restartable sequences. The victim, a copy of this process, keeps it so. */
-static void without_ends(struct mock *m)
+static inline void without_ends(struct mock *m)
 {
 	ops = *m->dev.ops;
 	real_now = ops.now;
@@ -32,14 +32,14 @@ static void without_ends(struct mock *m)
 }
 
 /* How a call that returns at once is told from one that waits for the victim. */
-static void begin_calls(struct scene *s)
+static inline void begin_calls(struct scene *s)
 {
 	s->p.m->dev.proc = 2;
 	ops.now = passing_now;
 	alarm(60);
 }
 
-static void end_calls(struct scene *s, pid_t pid)
+static inline void end_calls(struct scene *s, pid_t pid)
 {
 	alarm(0);
 	ops.now = real_now;
@@ -48,7 +48,7 @@ static void end_calls(struct scene *s, pid_t pid)
 	mock_advance(s->p.m, LATER_NS);
 }
 
-static unsigned int completions(struct tcq *cq, uint8_t opcode)
+static inline unsigned int completions(struct tcq *cq, uint8_t opcode)
 {
 	struct mlx4_cqe cqe;
 	unsigned int n = 0;
@@ -61,7 +61,7 @@ static unsigned int completions(struct tcq *cq, uint8_t opcode)
 }
 
 /* What the locks say that the thread holds. */
-static uint64_t word_of_thread(struct mock *m, pid_t tid)
+static inline uint64_t word_of_thread(struct mock *m, pid_t tid)
 {
 	const struct sh_exec *e = sh_at(&m->dev, SH_EXEC_OFF);
 
@@ -73,7 +73,7 @@ static uint64_t word_of_thread(struct mock *m, pid_t tid)
 }
 
 /* The victim is stopped before it does anything, and then has this lock. */
-static pid_t stand_with(struct scene *s, struct sh_lock *lock)
+static inline pid_t stand_with(struct scene *s, struct sh_lock *lock)
 {
 	pid_t pid = victim(s);
 
@@ -85,16 +85,27 @@ static pid_t stand_with(struct scene *s, struct sh_lock *lock)
 }
 
 /* It goes on: it lets the lock go, and sends its message. */
-static void go_on_from(struct scene *s, pid_t pid, struct sh_lock *lock)
+static inline void go_on_from(struct scene *s, pid_t pid, struct sh_lock *lock)
 {
 	assert_true(lock->owner != 0);
 	__atomic_store_n(&lock->owner, 0, __ATOMIC_SEQ_CST);
 	end_calls(s, pid);
 }
 
-static struct sh_lock *lock_of_cq(const struct tcq *cq)
+static inline struct sh_lock *lock_of_cq(const struct tcq *cq)
 {
 	return &sh_cq_get(&cq->m->dev, cq->hca, cq->cqn)->lock;
+}
+
+/* A region of p->b, of which the pages are no more. */
+static inline uint32_t without_memory(struct tpair *p, uint8_t *at, size_t len)
+{
+	mock_map(p->m, p->b.ctx, at, len);
+	assert_int_equal(
+		sh_mr_create(&p->m->daemon, 1, 0x4200, p->b.ctx, p->b.pdn, (uintptr_t)at, len, 0xf),
+		0);
+	mock_unmap(p->m, p->b.ctx, at);
+	return 0x4200;
 }
 
 static struct {
@@ -107,16 +118,16 @@ static enum sh_copy (*real_copy)(void *host, uint32_t dst_ctx, const struct sh_s
 				 unsigned int nsrc, uint64_t len);
 
 /* While the sender copies, it holds no requester's lock. */
-static enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
-				unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
-				unsigned int nsrc, uint64_t len)
+static inline enum sh_copy taking_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
+				       unsigned int ndst, uint32_t src_ctx,
+				       const struct sh_seg *src, unsigned int nsrc, uint64_t len)
 {
 	if (taken_next.lock && !taken_next.lock->owner)
 		taken_next.lock->owner = taken_next.word;
 	return real_copy(host, dst_ctx, dst, ndst, src_ctx, src, nsrc, len);
 }
 
-static void take_while_copying(void)
+static inline void take_while_copying(void)
 {
 	real_copy = ops.copy;
 	ops.copy = taking_copy;

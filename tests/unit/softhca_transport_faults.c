@@ -654,6 +654,24 @@ static void test_far(void **state)
 	tpair_close(&p);
 }
 
+/* A NAK that a rule drops is lost: the receiver is in ERR, and does not answer once more. */
+static void test_nak_dropped(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_hosts(&p, SH_QPT_RC);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+	wr.rkey++;
+	set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_DROP, 1, ANY, ANY}, 0, 1);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(tqp_state(&p.b), SH_QPS_ERR);
+	mock_advance(p.m, UINT64_C(10000000000));
+	texpect_error(&p.acq[0], MLX4_SYNDROME_RETRY_EXC, true, 0);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -664,6 +682,7 @@ int main(void)
 		cmocka_unit_test(test_limit),	    cmocka_unit_test(test_limit_order),
 		cmocka_unit_test(test_limit_twice), cmocka_unit_test(test_two_limits),
 		cmocka_unit_test(test_partition),   cmocka_unit_test(test_far),
+		cmocka_unit_test(test_nak_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

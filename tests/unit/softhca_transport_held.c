@@ -173,6 +173,154 @@ static void test_thrown_after_leaving(void **state)
 	finish(s);
 }
 
+/*
+ * The thread is thrown after its data has come and the CQE is put off, and before it notes that: the data
+ * is read again, and the timer of another thread has it go on.
+ */
+static void test_read_again(void **state)
+{
+	struct scene *s = begin();
+	struct tpair *p = &s->p;
+	struct twr wr = from_b(p, MLX4_OPCODE_RDMA_READ, 300000);
+	struct sh_qp *qp = tqp_ctx(&p->b);
+	pid_t pid;
+
+	(void)state;
+	wr.raddr = (uintptr_t)p->amem;
+	wr.rkey = p->akey;
+	memset((void *)(uintptr_t)p->amem, 0x5a, 300000);
+	pid = stand_with(s, lock_of_cq(&p->bcq[0]));
+	tqp_send(&p->b, &wr);
+	assert_true(qp->rnr_waiting & SH_IS_HELD);
+	qp->rnr_waiting = SH_PUT_OFF;
+	memset((void *)(uintptr_t)p->amem, 0x6b, 300000);
+	go_on_from(s, pid, lock_of_cq(&p->bcq[0]));
+	texpect(&p->bcq[0], MLX4_OPCODE_RDMA_READ, true, 0);
+	assert_int_equal(*(uint8_t *)(uintptr_t)(p->bmem + 500000), 0x6b);
+	assert_int_equal(*(uint8_t *)(uintptr_t)(p->bmem + 799999), 0x6b);
+	/* The next request has the PSN behind it. */
+	wr.raddr += 1000;
+	tqp_send(&p->b, &wr);
+	texpect(&p->bcq[0], MLX4_OPCODE_RDMA_READ, true, 1);
+	finish(s);
+}
+
+/* The thread is thrown when it has put off what it had to do, and its engine has not come to its end. */
+static void thrown_in_engine(struct scene *s, struct tqp *qp)
+{
+	const uint32_t token = ++tqp_ctx(qp)->engine_seq;
+	bool entered = sh_enter(&s->p.m->dev);
+
+	tqp_ctx(qp)->engine = token;
+	sh_self.engine.qp = tqp_ctx(qp);
+	sh_self.engine.token = token;
+	sh_requester_thrown(&s->p.m->dev);
+	assert_int_equal(tqp_ctx(qp)->engine, 0);
+	if (entered)
+		sh_leave(&s->p.m->dev);
+}
+
+/*
+ * An answer that is held outlives that. The receiver is gone by the time that the sender looks again; or
+ * the CQ is to be had already when the thread goes on.
+ */
+static void held_when_thrown(uint8_t opcode, bool at_once)
+{
+	struct scene *s = begin();
+	struct tpair *p = &s->p;
+	struct twr wr = from_b(p, opcode, SH_SHORT + 1000);
+	struct sh_lock *lock = lock_of_cq(&p->bcq[0]);
+	pid_t pid;
+
+	wr.raddr = (uintptr_t)p->amem;
+	wr.rkey = p->akey;
+	pid = stand_with(s, lock);
+	tqp_send(&p->b, &wr);
+	texpect_none(&p->bcq[0]);
+	assert_int_equal(tqp_to(&p->a, SH_QPS_RESET), 0);
+	if (at_once)
+		__atomic_store_n(&lock->owner, 0, __ATOMIC_SEQ_CST);
+	thrown_in_engine(s, &p->b);
+	if (at_once)
+		end_calls(s, pid);
+	else
+		go_on_from(s, pid, lock);
+	texpect(&p->bcq[0], opcode, true, 0);
+	finish(s);
+}
+
+static void test_held_when_thrown(void **state)
+{
+	(void)state;
+	for (int at_once = 0; at_once < 2; at_once++) {
+		held_when_thrown(MLX4_OPCODE_SEND, at_once);
+		held_when_thrown(MLX4_OPCODE_RDMA_WRITE, at_once);
+		held_when_thrown(MLX4_OPCODE_RDMA_READ, at_once);
+	}
+}
+
+/* The same, of a message of UC whose memory is gone: it fails then, too. */
+static void test_failed_when_thrown(void **state)
+{
+	static const struct plot uc = {"UC", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, NULL, 0};
+	static uint8_t gone[4096];
+
+	(void)state;
+	for (int at_once = 0; at_once < 2; at_once++) {
+		struct scene *s = calloc(1, sizeof(*s));
+		struct tpair *p = &s->p;
+		struct sh_lock *lock;
+		struct twr wr;
+		pid_t pid;
+
+		scene_open(s, &uc);
+		without_ends(p->m);
+		tqp_recv(&p->a, &(struct tsge){p->amem + 100000, 65536, p->akey}, 1);
+		wr = from_b(p, MLX4_OPCODE_SEND, 100);
+		wr.sge[0] = (struct tsge){gone, 100, without_memory(p, gone, sizeof(gone))};
+		lock = lock_of_cq(&p->bcq[0]);
+		pid = stand_with(s, lock);
+		tqp_send(&p->b, &wr);
+		texpect_none(&p->bcq[0]);
+		if (at_once)
+			__atomic_store_n(&lock->owner, 0, __ATOMIC_SEQ_CST);
+		thrown_in_engine(s, &p->b);
+		if (at_once)
+			end_calls(s, pid);
+		else
+			go_on_from(s, pid, lock);
+		texpect_error(&p->bcq[0], MLX4_SYNDROME_LOC_PROT, true, 0);
+		finish(s);
+	}
+}
+
+/* The card fails before the helper thread comes back to an engine that was left: nothing more is sent. */
+static void test_silent_after_leaving(void **state)
+{
+	struct scene *s = begin();
+	struct tpair *p = &s->p;
+	struct twr wr = from_b(p, MLX4_OPCODE_SEND, SH_SHORT + 1000);
+	pid_t pid = victim(s);
+
+	(void)state;
+	take_while_copying();
+	assert_true(single_step(pid));
+	stop(pid);
+	taken_next.lock = &tqp_ctx(&p->b)->lock;
+	taken_next.word = word_of_thread(p->m, pid);
+	begin_calls(s);
+	tqp_send(&p->b, &wr);
+	assert_true(taken_next.lock->owner != 0);
+	tqp_post(&p->b, &wr);
+	__atomic_store_n(&taken_next.lock->owner, 0, __ATOMIC_SEQ_CST);
+	taken_next.lock = NULL;
+	assert_int_equal(sh_qp_silence(&p->m->daemon, 1, p->b.qpn), 0);
+	end_calls(s, pid);
+	texpect_none(&p->bcq[0]);
+	assert_int_equal(completions(&p->acq[1], MLX4_CQE_RECV_SEND), 1);
+	finish(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +330,10 @@ int main(void)
 		cmocka_unit_test(test_arms_are_joined),
 		cmocka_unit_test(test_without_a_timer),
 		cmocka_unit_test(test_thrown_after_leaving),
+		cmocka_unit_test(test_read_again),
+		cmocka_unit_test(test_held_when_thrown),
+		cmocka_unit_test(test_failed_when_thrown),
+		cmocka_unit_test(test_silent_after_leaving),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

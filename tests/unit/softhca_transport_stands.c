@@ -207,9 +207,11 @@ static void test_taken_meanwhile(void **state)
 
 /* ---- the thread that stands has one lock, and none of those that come before it ---- */
 
+/* The sender refuses its own request; the peer does; the memory of the request has gone unnoticed. */
+enum failure { OF_SENDER, OF_PEER, OF_MEMORY };
 struct failing {
 	struct plot plot;
-	bool remote; /* the peer refuses the request; else the sender itself does */
+	enum failure why;
 };
 
 /*
@@ -222,6 +224,7 @@ static void fails_later(const struct failing *f)
 	struct scene *s = calloc(1, sizeof(*s));
 	struct tpair *p = &s->p;
 	const bool lossy = may_lose(&f->plot);
+	static uint8_t gone[4096];
 	struct twr wr, next;
 	struct mlx4_cqe cqe;
 	pid_t pid;
@@ -231,7 +234,7 @@ static void fails_later(const struct failing *f)
 	tqp_recv(&s->c, &(struct tsge){p->amem + 180000, 4096, 0x3000}, 1);
 	/* The QP waits for ever for an answer that does not come. */
 	tqp_ctx(&s->d)->timeout = 0;
-	wr = next = tpair_wr(p, f->remote ? MLX4_OPCODE_RDMA_WRITE : MLX4_OPCODE_SEND, 100);
+	wr = next = tpair_wr(p, f->why == OF_PEER ? MLX4_OPCODE_RDMA_WRITE : MLX4_OPCODE_SEND, 100);
 	next.opcode = MLX4_OPCODE_SEND;
 	wr.signaled = next.signaled = true;
 	wr.dqpn = next.dqpn = s->c.qpn;
@@ -241,7 +244,10 @@ static void fails_later(const struct failing *f)
 	wr.rkey = 0x3100;
 	next.sge[0] = (struct tsge){p->bmem + 500000, 100, p->bkey};
 	wr.sge[0] = next.sge[0];
-	wr.sge[0].key += f->remote ? 0 : 0x100;
+	if (f->why == OF_SENDER)
+		wr.sge[0].key += 0x100;
+	if (f->why == OF_MEMORY)
+		wr.sge[0] = (struct tsge){gone, 100, without_memory(p, gone, sizeof(gone))};
 	pid = stand_with(s, lock_of_cq(&p->bcq[0]));
 	tqp_send(&s->d, &wr);
 	tqp_send(&s->d, &next);
@@ -252,14 +258,14 @@ static void fails_later(const struct failing *f)
 		assert_true(tcq_poll(&p->bcq[0], &cqe));
 		assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
 		assert_int_equal(cqe.wqe_index, htobe16(i));
-		assert_int_equal(cqe.syndrome, i	   ? MLX4_SYNDROME_WR_FLUSH
-					       : f->remote ? MLX4_SYNDROME_REM_ACCESS
-							   : MLX4_SYNDROME_LOC_PROT);
+		assert_int_equal(cqe.syndrome, i		   ? MLX4_SYNDROME_WR_FLUSH
+					       : f->why == OF_PEER ? MLX4_SYNDROME_REM_ACCESS
+								   : MLX4_SYNDROME_LOC_PROT);
 	}
 	texpect_none(&p->bcq[0]);
 	assert_int_equal(tqp_state(&s->d), lossy ? SH_QPS_SQE : SH_QPS_ERR);
 	/* The receive of a peer that has refused a request is flushed. */
-	assert_int_equal(completions(&s->ccq[1], MLX4_CQE_ERROR), f->remote);
+	assert_int_equal(completions(&s->ccq[1], MLX4_CQE_ERROR), f->why == OF_PEER);
 	/* The victim's message has arrived. */
 	assert_int_equal(take_arrivals(s, &f->plot).from_a, 1);
 	p->m->dev.proc = 1;
@@ -271,10 +277,13 @@ static void fails_later(const struct failing *f)
 static void test_fails_later(void **state)
 {
 	static const struct failing failing[] = {
-		{{"RC", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
-		{{"RC, at the peer", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, true},
-		{{"UC", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
-		{{"UD", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 0}, false},
+		{{"RC", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, OF_SENDER},
+		{{"RC, at the peer", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, OF_PEER},
+		{{"UC", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, OF_SENDER},
+		{{"UD", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 0}, OF_SENDER},
+		{{"RC, no memory", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, OF_MEMORY},
+		{{"UC, no memory", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 0}, OF_MEMORY},
+		{{"UD, no memory", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 0}, OF_MEMORY},
 	};
 
 	(void)state;

@@ -48,8 +48,16 @@ struct sh_qp {
 	uint32_t engine;
 	uint32_t engine_seq;
 	uint64_t deadline; /* of the wait in progress (RNR or ack), 0 = none */
-	/* The CQ that its last message was announced in: a hint. told_cqn 0: not known. */
-	uint32_t told_hca, told_cqn;
+	union {
+		/*
+		 * The CQ that its last message was announced in: a hint. told_cqn 0: not known. No HCA
+		 * has a number with SH_IS_LEFT.
+		 */
+		struct {
+			uint32_t told_hca, told_cqn;
+		};
+		uint64_t left; /* sh_left(): an answer that the requester has not taken in */
+	};
 	union {
 		/*
 		 * sq_una and una_psn before a message that the receiver may not have committed
@@ -83,7 +91,8 @@ struct sh_qp {
 	 * not take in (SH_HELD()).
 	 */
 	uint32_t rnr_waiting;
-#define SH_PUT_OFF 2u
+#define SH_PUT_OFF     2u
+#define SH_SOURCE_GONE 8u /* UC, UD: the oldest WQE was sent, and its memory is gone: it fails */
 /* An answer to this PSN: an ACK, or a NAK that ends the WQE. */
 #define SH_HELD(psn, syndrome) ((psn) << 8 | ((syndrome)&3u) << 4 | 4u)
 #define SH_IS_HELD	       4u
@@ -204,6 +213,26 @@ static inline bool sh_qp_is_reliable(const struct sh_qp *qp)
 {
 	return qp->type == SH_QPT_RC || sh_qp_is_xrc(qp);
 }
+
+/*
+ * An answer that the thread which got it may not live to take in: an ACK, or a NAK that ends the
+ * WQE. The peer would not give it once more: a responder that has refused a request is in ERR. So
+ * the responder's move to ERR and this word of the requester are one transaction. gen: the
+ * requester's. A recovery may carry the transaction out when that is another one, without the
+ * requester's lock: then the word means nothing, as a hint and as an answer.
+ */
+#define SH_IS_LEFT	0x80000000u
+#define SH_LEFT_NO_DATA 0x80 /* no syndrome of an AETH. UC, UD: as SH_SOURCE_GONE */
+static inline uint64_t sh_left(uint32_t gen, uint32_t psn, uint8_t syndrome)
+{
+	return sh_two(gen | SH_IS_LEFT, psn << 8 | syndrome);
+}
+static inline uint32_t sh_left_answer(uint64_t left)
+{
+	return (uint32_t)(__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? left : left >> 32);
+}
+#define SH_LEFT_PSN(left)      (sh_left_answer(left) >> 8)
+#define SH_LEFT_SYNDROME(left) ((uint8_t)sh_left_answer(left))
 
 /* How a thread that delivers a packet waits for the locks of its receiver. */
 static inline enum sh_wait sh_qp_wait(const struct sh_qp *qp)

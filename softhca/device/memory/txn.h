@@ -108,7 +108,8 @@ static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
  * A transaction under construction, on the caller's stack. The log is the struct sh_txn of the
  * object whose lock was taken first (qp->txn, or srq->txn or cq->txn if no QP is involved). The
  * caller must hold every lock that covers a word of it, and name each by sh_txn_covers() or
- * sh_txn_joins() before the commit.
+ * sh_txn_joins() before the commit. Exempt is a word that tells by itself when it is out of date
+ * (sh_left()).
  */
 struct sh_txn_open {
 	struct sh_dev *dev;

@@ -293,6 +293,12 @@ static bool tell_owner(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event,
 		 uint8_t recv_syndrome, uint8_t vendor)
 {
+	sh_qp_error_left(dev, hca, qp, event, recv_syndrome, vendor, NULL, 0);
+}
+
+void sh_qp_error_left(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event,
+		      uint8_t recv_syndrome, uint8_t vendor, uint64_t *left, uint64_t word)
+{
 	struct sh_door *door = NULL;
 	struct sh_txn_open t;
 
@@ -306,6 +312,8 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 		door = sh_pin();
 	sh_qp_txn(&t, dev, qp);
 	store_state(&t, qp, SH_QPS_ERR);
+	if (left)
+		sh_txn_store64(&t, left, word);
 	if (event != SH_QPE_NONE)
 		sh_txn_async_event(&t, hca->index, event, qp->qpn);
 	sh_txn_commit(&t);

@@ -17,6 +17,9 @@
  */
 void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event,
 		 uint8_t recv_syndrome, uint8_t vendor);
+/* The same, and stores word to *left with the new state. left NULL: nothing. */
+void sh_qp_error_left(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event,
+		      uint8_t recv_syndrome, uint8_t vendor, uint64_t *left, uint64_t word);
 /*
  * Flushes the posted WQEs of a QP in ERR (both queues) or SQE (send queue). -EINPROGRESS, in the daemon
  * only, and for a QP without an owner: another thread holds a CQ's lock, and the caller has to flush

@@ -350,6 +350,21 @@ void sh_take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 		forget_whole_fetch(dev, qp);
 }
 
+void sh_take_left(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	uint64_t left = __atomic_load_n(&qp->left, __ATOMIC_RELAXED);
+	struct sh_packet resp;
+
+	sh_packet_init(&resp);
+	resp.op = SH_PKT_ACK;
+	resp.psn = SH_LEFT_PSN(left);
+	resp.syndrome = SH_LEFT_SYNDROME(left);
+	if (!sh_qp_is_reliable(qp) || left != sh_left(qp->gen, resp.psn, resp.syndrome))
+		return;
+	sh_complete(dev, hca, qp, &resp, NULL);
+	__atomic_store_n(&qp->left, 0, __ATOMIC_RELAXED);
+}
+
 /*
  * Stores the data of a READ, or the old value of an atomic operation, into the local buffers from
  * off on.
@@ -444,7 +459,7 @@ static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	int32_t at = sh_psn_diff(resp->psn, qp->una_psn);
 
 	if (wqe && at >= 0 && at < (int32_t)sh_wqe_packets(qp, wqe))
-		sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+		sh_fail_source(dev, hca, qp);
 	else
 		lost(dev, hca, qp, resp);
 }

@@ -19,6 +19,11 @@ void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
  * to 0.
  */
 void sh_take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held);
+/*
+ * Takes in the answer that a thread has left in the QP (sh_left()), if there is one. The caller is
+ * pinned, or comes here again if it is thrown.
+ */
+void sh_take_left(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* An answer came: sets the counters of retries and the timer back to where they begin. */
 static inline void sh_progress(struct sh_qp *qp)
 {

@@ -175,7 +175,10 @@ static void sent(struct run *r)
 		sh_complete(r->dev, r->hca, qp, &r->resp, cache);
 		return;
 	}
-	if (!reliable(r) && r->p.flags & SH_PKT_LAST)
+	/* It may have been refused before, and sent again. */
+	if (reliable(r))
+		sh_take_left(r->dev, r->hca, qp);
+	else if (r->p.flags & SH_PKT_LAST)
 		sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
 }
 
@@ -340,6 +343,33 @@ SH_OUTLINE void end_unusually(struct run *r)
 }
 
 /*
+ * The thread does not get the lock of the QP back. The helper thread goes on, with the answer that has
+ * come: the peer may have moved its QP by the time that it could give it once more. False: this thread
+ * has the lock, and goes on.
+ */
+SH_OUTLINE bool leaves(struct run *r)
+{
+	const struct sh_packet *resp = &r->resp;
+	struct sh_qp *qp = r->qp;
+	uint64_t left = 0;
+
+	/* A NAK is left already (sh_refuse()). */
+	if (reliable(r) && resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND))
+		left = sh_left(r->gen, resp->psn, resp->syndrome);
+	else if (!reliable(r) && resp->op == SH_PKT_SRC_FAULT)
+		left = sh_left(r->gen, 0, SH_LEFT_NO_DATA);
+	if (left && __atomic_load_n(&qp->gen, __ATOMIC_RELAXED) == r->gen)
+		__atomic_store_n(&qp->left, left, __ATOMIC_RELAXED);
+	if (sh_requester_leave(r->dev, qp, r->token)) {
+		sh_self.engine.qp = NULL;
+		return true;
+	}
+	if (left)
+		__atomic_store_n(&qp->left, 0, __ATOMIC_RELAXED);
+	return false;
+}
+
+/*
  * Runs the engine. It has a frame of its own, because it needs kilobytes and sh_requester_run()
  * often returns without it.
  */
@@ -388,11 +418,8 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 				sh_unlock(dev, &qp->lock);
 				sh_errands(dev);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
-				if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) &&
-				    sh_requester_leave(dev, qp, r.token)) {
-					sh_self.engine.qp = NULL;
+				if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) && leaves(&r))
 					return;
-				}
 				if (qp->gen == r.gen)
 					sent(&r);
 			}

@@ -9,7 +9,15 @@
 #include "softhca/device/queues/wqe.h"
 #include "completer.h"
 #include "requester.h"
+#include "timer.h"
 #include "wire.h"
+
+/* Has the message that an unreliable service was in the middle of failed? held: rnr_waiting. */
+static bool is_source_gone(const struct sh_qp *qp, uint32_t held)
+{
+	return held & SH_SOURCE_GONE ||
+	       __atomic_load_n(&qp->left, __ATOMIC_RELAXED) == sh_left(qp->gen, 0, SH_LEFT_NO_DATA);
+}
 
 /*
  * Goes back to the oldest WQE, as if every answer had been lost: nothing is on its way any more,
@@ -30,6 +38,11 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->timer_gen++;
 	qp->rnr_waiting = 0;
 	sh_progress(qp);
+	if (is_source_gone(qp, held)) {
+		sh_fail_source(dev, hca, qp);
+		sh_unpin(door);
+		return;
+	}
 	if (!sh_qp_is_reliable(qp) && (qp->sq_next != qp->sq_una || qp->next_psn != qp->una_psn) &&
 	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe)) {
 		/* As if all of it had been sent, for sh_put_off(). */
@@ -44,6 +57,7 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		qp->ack_psn = qp->una_psn;
 	sh_requester_rewind(qp);
 	sh_take_held(dev, hca, qp, held);
+	sh_take_left(dev, hca, qp);
 	sh_unpin(door);
 }
 

@@ -66,19 +66,54 @@ void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_
 	sh_aeth(resp, qp->e_psn, syndrome, qp->msn);
 }
 
+/*
+ * Where the requester finds an answer that its thread does not live to take in. NULL: the request is
+ * from another instance; or faults are set, which may drop the answer, and then it is lost.
+ */
+static uint64_t *left_at(struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_qp *from = sh_qp_get(dev, p->src_hca, p->srcqp);
+
+	if (!from || __atomic_load_n(&from->gen, __ATOMIC_RELAXED) != p->src_gen ||
+	    __atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS)
+		return NULL;
+	return &from->left;
+}
+
+void sh_refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+	       struct sh_packet *resp, const struct sh_refusal *how)
+{
+	sh_nak(dev, hca, qp, resp, how->nak);
+	sh_qp_error_left(dev, hca, qp, how->event, how->syndrome, how->vendor, left_at(dev, p),
+			 sh_left(p->src_gen, resp->psn, how->nak));
+}
+
 /* Answers a request that breaks the rules of requesters, and moves the QP to ERR. */
 static void invalid(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-		    struct sh_packet *resp)
+		    const struct sh_packet *p, struct sh_packet *resp)
 {
-	sh_nak(dev, hca, qp, resp, SH_AETH_NAK_REQ);
-	sh_qp_error(dev, hca, qp, SH_QPE_REQ_ERR, MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV);
+	static const struct sh_refusal how = {SH_AETH_NAK_REQ, SH_QPE_REQ_ERR,
+					      MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV};
+
+	sh_refuse(dev, hca, qp, p, resp, &how);
 }
 
 static void forbidden(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-		      struct sh_packet *resp)
+		      const struct sh_packet *p, struct sh_packet *resp)
 {
-	sh_nak(dev, hca, qp, resp, SH_AETH_NAK_ACCESS);
-	sh_qp_error(dev, hca, qp, SH_QPE_ACCESS_ERR, MLX4_SYNDROME_LOC_ACCESS, SH_VENDOR_NONE);
+	static const struct sh_refusal how = {SH_AETH_NAK_ACCESS, SH_QPE_ACCESS_ERR,
+					      MLX4_SYNDROME_LOC_ACCESS, SH_VENDOR_NONE};
+
+	sh_refuse(dev, hca, qp, p, resp, &how);
+}
+
+/* The same, where the receive has its completion, or can have none. */
+static void fails(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		  const struct sh_packet *p, struct sh_packet *resp, uint8_t nak, uint32_t event)
+{
+	const struct sh_refusal how = {nak, event, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ};
+
+	sh_refuse(dev, hca, qp, p, resp, &how);
 }
 
 static void not_ready(struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp)
@@ -100,7 +135,8 @@ static void come_again(struct sh_recv *r, struct sh_dev *dev, struct sh_packet *
  * request comes again.
  */
 static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
-			   struct sh_qp *qp, uint8_t syndrome, uint8_t nak, struct sh_packet *resp)
+			   struct sh_qp *qp, uint8_t syndrome, const struct sh_packet *p,
+			   struct sh_packet *resp)
 {
 	struct sh_cqe cqe = sh_cqe_failed(qp, false, r->srqn, r->index, syndrome, SH_VENDOR_NONE);
 	/*
@@ -112,11 +148,12 @@ static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca 
 	if (sh_recv_cqe(r, dev, hca, qp, &cqe) == -EINPROGRESS) {
 		come_again(r, dev, resp);
 	} else {
-		sh_nak(dev, hca, qp, resp, nak);
 		sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_NONE);
 		sh_txn_store32(&r->txn, &qp->cur_wqe, 0);
 		sh_recv_commit(r, dev);
-		sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		fails(dev, hca, qp, p, resp,
+		      syndrome == MLX4_SYNDROME_LOC_LEN ? SH_AETH_NAK_REQ : SH_AETH_NAK_OP,
+		      SH_QPE_NONE);
 	}
 	sh_unpin(door);
 }
@@ -170,9 +207,8 @@ static enum sh_copy finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca 
 	door = sh_pin();
 	copied = sh_recv_commit_last(r, dev, last);
 	if (!copied) {
-		sh_nak(dev, hca, qp, resp, SH_AETH_NAK_OP);
-		sh_qp_error(dev, hca, qp, err == -ENOENT ? SH_QPE_NONE : SH_QPE_FATAL,
-			    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		fails(dev, hca, qp, p, resp, SH_AETH_NAK_OP,
+		      err == -ENOENT ? SH_QPE_NONE : SH_QPE_FATAL);
 	}
 	sh_unpin(door);
 	return copied;
@@ -180,15 +216,14 @@ static enum sh_copy finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca 
 
 /* Answers a request for which no receive could be taken. */
 static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-		       struct sh_packet *resp, int err)
+		       const struct sh_packet *p, struct sh_packet *resp, int err)
 {
 	sh_recv_give_up(r, dev);
 	if (err == -ENOENT) {
 		not_ready(hca, qp, resp);
 		return;
 	}
-	sh_nak(dev, hca, qp, resp, SH_AETH_NAK_OP);
-	sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	fails(dev, hca, qp, p, resp, SH_AETH_NAK_OP, SH_QPE_FATAL);
 }
 
 /*
@@ -217,14 +252,14 @@ static bool take_receive(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *h
 		if (err == -EINPROGRESS)
 			resp->syndrome = SH_BUSY;
 		else if (err != -ENODEV)
-			invalid(dev, hca, qp, resp);
+			invalid(dev, hca, qp, p, resp);
 		else
 			SH_DROPPED_AT(hca, qp, no_wqe, p->npackets);
 		return false;
 	}
 	err = sh_recv_take(r, hca, qp);
 	if (err)
-		none_taken(r, dev, hca, qp, resp, err);
+		none_taken(r, dev, hca, qp, p, resp, err);
 	return !err;
 }
 
@@ -238,7 +273,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	int err;
 
 	if (!sh_length_fits(qp, p) || done + len > SH_MAX_MESSAGE) {
-		invalid(dev, hca, qp, resp);
+		invalid(dev, hca, qp, p, resp);
 		return;
 	}
 	if (started)
@@ -249,9 +284,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		sh_recv_keep(&r, hca, qp);
 	err = sh_recv_place(&r, dev, hca, qp, done, &p->payload);
 	if (err > 0) {
-		receive_failed(&r, dev, hca, qp, err,
-			       err == MLX4_SYNDROME_LOC_LEN ? SH_AETH_NAK_REQ : SH_AETH_NAK_OP,
-			       resp);
+		receive_failed(&r, dev, hca, qp, err, p, resp);
 		return;
 	}
 	if (err) {
@@ -279,7 +312,7 @@ static void not_written(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hc
 {
 	sh_recv_give_up(r, dev);
 	if (placed > 0)
-		forbidden(dev, hca, qp, resp);
+		forbidden(dev, hca, qp, p, resp);
 	else
 		not_placed(hca, qp, p, resp, placed);
 }
@@ -306,7 +339,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	place.len = (uint32_t)(first ? total : len);
 	if ((first && !sh_op_allowed(qp, p)) || !sh_length_fits(qp, p) ||
 	    (last ? done + len != total : done + len >= total)) {
-		invalid(dev, hca, qp, resp);
+		invalid(dev, hca, qp, p, resp);
 		return;
 	}
 	if (notify) {
@@ -319,7 +352,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	/* With the SRQ locked, if it gives a receive: that is the SRQ whose PD is asked for. */
 	if (sh_rkey_pd(hca, qp, p, &pdn)) {
 		sh_recv_give_up(&r, dev);
-		invalid(dev, hca, qp, resp);
+		invalid(dev, hca, qp, p, resp);
 		return;
 	}
 	/* As soon as the payload is placed, the thread waits for nothing until it has committed. */
@@ -368,7 +401,7 @@ static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 {
 	qp->nak_sent = 0;
 	if (!sh_in_turn(qp, p)) {
-		invalid(dev, hca, qp, resp);
+		invalid(dev, hca, qp, p, resp);
 		return;
 	}
 	switch (p->op) {
@@ -386,7 +419,7 @@ static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		sh_respond_atomic(dev, hca, qp, p, resp, false);
 		break;
 	default:
-		invalid(dev, hca, qp, resp);
+		invalid(dev, hca, qp, p, resp);
 	}
 }
 

@@ -64,6 +64,19 @@ static inline void sh_ack(struct sh_packet *resp, const struct sh_packet *p, uin
 void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp,
 	    uint8_t syndrome);
 
+/* The answer to a request after which the QP is in ERR, the event, and how a receive in progress fails. */
+struct sh_refusal {
+	uint8_t nak;
+	uint32_t event; /* SH_QPE_NONE: none */
+	uint8_t syndrome, vendor;
+};
+/*
+ * Answers p so, and moves the QP to ERR. The requester gets the answer even if this thread, which is
+ * its own, comes to nothing after the move: it could not get it once more.
+ */
+void sh_refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+	       struct sh_packet *resp, const struct sh_refusal *how);
+
 /*
  * Can this QP take the packet at all? Checks state, peer, port and P_Key, and counts the packet as
  * dropped if not. A packet on the alternate path makes an armed QP migrate.

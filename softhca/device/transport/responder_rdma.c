@@ -42,15 +42,16 @@ int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, 
 	return 0;
 }
 
-static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp,
-		   uint8_t syndrome, bool duplicate)
+static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		   const struct sh_packet *p, struct sh_packet *resp, uint8_t syndrome,
+		   bool duplicate)
 {
-	if (duplicate)
-		return;
-	sh_nak(dev, hca, qp, resp, syndrome);
-	sh_qp_error(dev, hca, qp,
-		    syndrome == SH_AETH_NAK_ACCESS ? SH_QPE_ACCESS_ERR : SH_QPE_REQ_ERR,
-		    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	const struct sh_refusal how = {
+		syndrome, syndrome == SH_AETH_NAK_ACCESS ? SH_QPE_ACCESS_ERR : SH_QPE_REQ_ERR,
+		MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ};
+
+	if (!duplicate)
+		sh_refuse(dev, hca, qp, p, resp, &how);
 }
 
 /*
@@ -123,7 +124,7 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	syndrome = sh_execute_read(dev, hca, qp, p, resp, resp_seg, duplicate);
 	if (syndrome)
-		refuse(dev, hca, qp, resp, syndrome, duplicate);
+		refuse(dev, hca, qp, p, resp, syndrome, duplicate);
 	else if (!duplicate)
 		qp->messages_received++;
 }
@@ -227,15 +228,15 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	}
 	if (!sh_op_allowed(qp, p) || sh_rkey_pd(hca, qp, p, &pdn)) {
-		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
+		refuse(dev, hca, qp, p, resp, SH_AETH_NAK_REQ, false);
 		return;
 	}
 	if (sh_mr_locate(dev, hca, pdn, SH_REMOTE_ATOMIC, &place, &theirs, &ctx)) {
-		refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
+		refuse(dev, hca, qp, p, resp, SH_AETH_NAK_ACCESS, false);
 		return;
 	}
 	if (p->va % sizeof(old)) {
-		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
+		refuse(dev, hca, qp, p, resp, SH_AETH_NAK_REQ, false);
 		return;
 	}
 	err = change_once(dev, hca, qp, ctx, &theirs, p, &old);
@@ -243,7 +244,7 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		if (err == -EINPROGRESS)
 			resp->syndrome = SH_BUSY;
 		else if (err != -ESRCH && sh_ctx_live(dev, ctx))
-			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
+			refuse(dev, hca, qp, p, resp, SH_AETH_NAK_ACCESS, false);
 		else
 			SH_DROPPED_AT(hca, qp, memory, 1);
 		return;

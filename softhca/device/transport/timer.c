@@ -107,6 +107,14 @@ void sh_fail_oldest(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 		sh_put_off(dev, hca, qp);
 }
 
+void sh_fail_source(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+	/* What an unreliable service has sent, it does not send again. */
+	if (!sh_qp_is_reliable(qp) && qp->rnr_waiting & SH_PUT_OFF)
+		qp->rnr_waiting |= SH_SOURCE_GONE;
+}
+
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	qp->deadline = 0;
@@ -143,13 +151,18 @@ static bool probe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	return true;
 }
 
-/* Retires what an unreliable service has sent, if its CQE was put off (sh_put_off()). */
-static void retire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+/*
+ * Retires what an unreliable service has sent, if its CQE was put off (sh_put_off()). held: as in
+ * sh_take_held().
+ */
+static void retire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held)
 {
 	struct sh_wqe wqe;
 
-	if (!sh_qp_is_reliable(qp) && qp->sq_next != qp->sq_una &&
-	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe) && !sh_complete_wqe(dev, hca, qp, &wqe))
+	if (held & SH_SOURCE_GONE)
+		sh_fail_source(dev, hca, qp);
+	else if (!sh_qp_is_reliable(qp) && qp->sq_next != qp->sq_una &&
+		 !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe) && !sh_complete_wqe(dev, hca, qp, &wqe))
 		sh_requester_rewind(qp);
 }
 
@@ -162,7 +175,7 @@ static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		uint32_t held = qp->rnr_waiting;
 
 		qp->rnr_waiting = 0;
-		retire(dev, hca, qp);
+		retire(dev, hca, qp, held);
 		sh_take_held(dev, hca, qp, held);
 	} else if (qp->ack_psn != qp->sent_psn &&
 		   (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD) && !probe(dev, hca, qp)) {

@@ -35,5 +35,7 @@ void sh_put_off(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* sh_send_failed(), or puts it off: then the oldest WQE is tried again, and fails later. */
 void sh_fail_oldest(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
 		    uint8_t vendor);
+/* The same, where the memory of what was sent has gone. */
+void sh_fail_source(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
 #endif
