@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "verbs_test.h"
 
@@ -151,18 +150,6 @@ static void privileged(int arg)
 	side_close(&s);
 }
 
-static bool namespaces(void)
-{
-	pid_t pid = fork();
-	int status;
-
-	CHECK(pid >= 0);
-	if (!pid)
-		_exit(unshare(CLONE_NEWUSER) ? 1 : 0);
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	return !status;
-}
-
 /* The capabilities of a user namespace do not lift the limit. */
 static void in_namespace(int arg)
 {
@@ -195,7 +182,7 @@ int main(void)
 	test_begin();
 	size_without = status_of("VmSize");
 	look_at_limit(size_without + EXTRA + ROOM);
-	if (!namespaces())
+	if (!has_namespaces())
 		skip_part("a process in a user namespace: users cannot make namespaces here");
 	else if (most < ROOM)
 		lacks_memory_for("a process in a user namespace", ROOM, (uint64_t)most);

@@ -130,6 +130,18 @@ bool may_lock(size_t bytes, const char *part)
 	return false;
 }
 
+bool has_namespaces(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(unshare(CLONE_NEWUSER) ? 1 : 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return !status;
+}
+
 pid_t spawn(void (*fn)(int arg), int arg)
 {
 	pid_t pid;

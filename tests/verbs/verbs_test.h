@@ -94,6 +94,8 @@ int test_end(void);
 bool may_lock(size_t bytes, const char *part);
 /* Skips that part, whatever the limit. */
 void lacks_memory_for(const char *part, size_t bytes, uint64_t limit);
+/* Whether this user may make user namespaces here. */
+bool has_namespaces(void);
 /* Keeps this thread, and what it starts, to the first of the processors that it may use. */
 void on_one_processor(void);
 
