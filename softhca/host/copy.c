@@ -18,9 +18,10 @@
 #include "softhca/device/memory/copy.h"
 #include "witness.h"
 
-#define PIECES 32
-#define BOUNCE 2048 /* on the stack, which may be small */
-#define PAGE   4096
+#define PIECES	32
+#define AT_ONCE 4    /* pieces of one call that need not be one; on the stack, which may be small */
+#define BOUNCE	2048 /* likewise */
+#define PAGE	4096
 
 /* One side of a copy: whose memory it is, and the position in its list of pieces. */
 struct side {
@@ -77,7 +78,7 @@ static uint64_t side_pieces(const struct side *side, struct iovec *iov, unsigned
 	uint64_t skip = side->skip, total = 0;
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < side->nseg && n < PIECES && total < max; i++, skip = 0) {
+	for (unsigned int i = 0; i < side->nseg && n < AT_ONCE && total < max; i++, skip = 0) {
 		uint64_t len = side->seg[i].len - skip;
 
 		if (!len)
@@ -188,7 +189,7 @@ static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsig
 /* Copies len bytes, at least one side of which is this process's memory. */
 static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len)
 {
-	struct iovec darray[PIECES + 1], sarray[PIECES + 1], *d = darray + 1, *s = sarray + 1;
+	struct iovec darray[AT_ONCE + 1], sarray[AT_ONCE + 1], *d = darray + 1, *s = sarray + 1;
 	unsigned int nd, ns;
 
 	while (len) {

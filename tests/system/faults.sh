@@ -204,7 +204,7 @@ in_order() {
 	tool="$TOOLS/ibv_$1_pingpong"
 	kind=$2
 	shift
-	fault "$@" && pingpong "$tool" -e --verify -n 100 -s 65536 -m 4096 &&
+	fault "$@" && pingpong "$tool" -e --verify -n 100 -s 65536 -r 60 -m 4096 &&
 		query --arg kind "$kind" "$total"' done($kind) > 0 and total(.out_of_sequence) == 0 and total(.drops_fault) == 0'
 }
 export -f fault query bad_fabric at_work rc late srq xrc mesh theirs one nothing unreliable ends settings \

@@ -125,6 +125,12 @@ locks() {
 	limit=$(ulimit -l)
 	[ "$limit" = unlimited ] || [ "$limit" -ge "$1" ]
 }
+# may_lock KIB DESCRIPTION: the same, and if not, that test is skipped.
+may_lock() {
+	locks "$1" && return 0
+	skip "$2" "it locks up to $1 KiB, and ulimit -l is $(ulimit -l): raise it, by a line in /etc/security/limits.d or docker run --ulimit memlock=-1"
+	return 1
+}
 
 # Settings for UCX, which registers pools of buffers, and the buffers of long messages. With the 8 MiB of an ordinary user it
 # gets small pools, and copies long messages; with more it is as its users have it.

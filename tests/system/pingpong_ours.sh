@@ -23,12 +23,10 @@ for kernel in ofed mainline; do
 		for size in $sizes; do
 			n=100
 			[ $size -gt 65536 ] && n=10
-			# Receives of 64 MiB in all, unless told otherwise: an ordinary user has 8 MiB, also for the longest.
+			# Receives of 64 MiB in all, unless told otherwise: an ordinary user has 8 MiB, also for 65536 bytes.
 			few=()
-			if [ $size -ge 65536 ] && ! locks 81920; then
-				[ $size -eq 65536 ] || size=1048576
-				few=(-r 4)
-			fi
+			[ $size -lt 65536 ] || locks 81920 || few=(-r 4)
+			[ $size -lt 4194304 ] || may_lock 81920 "rc -s $size, $kernel, $mmio" || size=1048576
 			ok "rc -s $size ${few[*]}, $kernel, $mmio" ours within --kernel $kernel --mmio $mmio -- \
 				pingpong "$TOOLS/ibv_rc_pingpong" -s $size -n $n --verify "${few[@]}"
 		done

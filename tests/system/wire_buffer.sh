@@ -37,6 +37,7 @@ loses() {
 sends() { [ "$(counter b .wire.sent)" -gt "$((sent + 200))" ]; }
 for tool in ib_write_bw ib_send_bw ib_read_bw; do
 	# The answers to READs come to the client's end.
+	may_lock 32768 "100 QPs: $tool" || continue
 	receiver=a
 	[ $tool != ib_read_bw ] || receiver=b
 	sent=$(counter b .wire.sent)

@@ -28,13 +28,16 @@ says() {
 	return 1
 }
 
-# A library that finds its address by itself, from getifaddrs(), and tells the peer: RC, and datagrams over RC.
+# A library that finds its address by itself, from getifaddrs(), and tells the peer: RC, and datagrams over RC. With the 8 MiB of an
+# ordinary user it gets small pools and queues; with more it is as its users have it.
+fabric_settings=()
+locks 81920 || fabric_settings=(FI_UNIVERSE_SIZE=8 FI_OFI_RXM_BUFFER_SIZE=2048)
 libfabric() { # libfabric PROVIDER ENDPOINT
 	take_port
-	on a fi_pingpong -p "$1" -e "$2" -B "$port" -I 50 -S 1024 -c >"$tmp/server.out" 2>&1 &
+	on a env "${fabric_settings[@]}" fi_pingpong -p "$1" -e "$2" -B "$port" -I 50 -S 1024 -c >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true listening || { cat "$tmp/server.out"; return 1; }
-	on b fi_pingpong -p "$1" -e "$2" -P "$port" -I 50 -S 1024 -c "$net.1" >"$tmp/client.out" 2>&1 && wait "$server" && return 0
+	on b env "${fabric_settings[@]}" fi_pingpong -p "$1" -e "$2" -P "$port" -I 50 -S 1024 -c "$net.1" >"$tmp/client.out" 2>&1 && wait "$server" && return 0
 	cat "$tmp/server.out" "$tmp/client.out"
 	return 1
 }

@@ -29,7 +29,7 @@ elsewhere() {
 		"$SOFTHCA" fault a off
 }
 lost() { "$SOFTHCA" fault a "$@" && fails && hit a && "$SOFTHCA" fault a off && messages --verify -n 20; }
-worse() { "$SOFTHCA" fault a seed 1 && "$SOFTHCA" fault a "$@" && messages --verify -n 50 -s 20000 && hit a && "$SOFTHCA" fault a off; }
+worse() { "$SOFTHCA" fault a seed 1 && "$SOFTHCA" fault a "$@" && messages --verify -n 50 -s 20000 -r 100 && hit a && "$SOFTHCA" fault a off; }
 told() {
 	"$SOFTHCA" fault a rate 1.5mbit 5ms --to "$net.2" && "$SOFTHCA" show --json a | jq -e --arg to "$net.2" '
 		[.faults[] | select(.rate_per_million > 0) | del(.done)] == [{fault: "rate", from: null, to: $to, qp: null, rate_per_million: 1000000, count: 0,
@@ -66,7 +66,7 @@ hosts() {
 	wait "$server" && [ "$client" -eq 0 ] || { cat "$tmp"/server.out "$tmp"/client.out; return 1; }
 }
 inside() {
-	"$SOFTHCA" fault "$SOFTHCA_INSTANCE" seed 1 && "$SOFTHCA" fault "$SOFTHCA_INSTANCE" "$@" && hosts -n 50 -s 20000 &&
+	"$SOFTHCA" fault "$SOFTHCA_INSTANCE" seed 1 && "$SOFTHCA" fault "$SOFTHCA_INSTANCE" "$@" && hosts -n 50 -s 20000 -r 100 &&
 		query '([.faults[].done] | add) > 0'
 }
 parted() {

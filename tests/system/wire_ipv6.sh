@@ -121,7 +121,7 @@ lossy() {
 		"$SOFTHCA" fault a off && "$SOFTHCA" fault b off
 }
 ok "nothing came damaged" shows a '.wire | .malformed + .bad_icrc == 0'
-ok "rc over a wire that loses packets" ours lossy "$TOOLS/ibv_rc_pingpong" --verify -n 30 -s 20000
+ok "rc over a wire that loses packets" ours lossy "$TOOLS/ibv_rc_pingpong" --verify -n 30 -s 20000 -r 100
 ok "rc: every operation over a wire that loses packets" ours lossy "$PROGRAMS/wire_peers" lossy
 ok "uc over a wire that loses packets: messages come whole" ours lossy "$PROGRAMS/wire_peers" uc_lossy
 

@@ -28,7 +28,7 @@ no_socket() {
 
 service() { pingpong "$TOOLS/ibv_$1_pingpong" --verify -n 100 -s 3001 -m 1024 && bytes; }
 datagrams() { pingpong "$TOOLS/ibv_ud_pingpong" -n 100 -s 1001 && bytes; }
-long() { pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 5 -s 1048576 && bytes; }
+long() { pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 5 -s 1048576 -r 4 && bytes; }
 xrc() { xsrq 3 --verify -n 100 -s 3001 && bytes; }
 mesh() {
 	take_port

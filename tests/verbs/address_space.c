@@ -22,7 +22,7 @@
 
 #define LOCKED (80 * MIB) /* what take_much() and the queues and buffers beside it take */
 
-enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 16, READY = 18, DONE, FIRST, LOCKS };
+enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 16, READY = 18, DONE, FIRST };
 
 static struct side s;
 static struct ibv_cq *cq[CQS];
@@ -32,24 +32,6 @@ static bool limit(int which, uint64_t to)
 	struct rlimit l = {.rlim_cur = to, .rlim_max = to};
 
 	return setrlimit(which, &l) == 0;
-}
-
-/* Tells the board whether as much memory can be registered as the tests take: 1, or 2 if not. */
-static void locks(int arg)
-{
-	uint8_t *mem =
-		mmap(NULL, LOCKED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibv_mr *mr;
-
-	(void)arg;
-	CHECK(mem != MAP_FAILED);
-	side_open(&s, 4096, 16, 0);
-	mr = ibv_reg_mr(s.pd, mem, LOCKED, IBV_ACCESS_LOCAL_WRITE);
-	CHECK(mr || errno == ENOMEM);
-	post(LOCKS, mr ? 1 : 2);
-	if (mr)
-		CHECK_EQ(ibv_dereg_mr(mr), 0);
-	side_close(&s);
 }
 
 /* Takes memory and keeps it, so that the next queues and regions are far from the first. */
@@ -310,8 +292,7 @@ int main(void)
 			join(spawn(no_room_at_all, mib));
 		join(spawn(times_out, 8));
 		join(spawn(times_out, 40));
-		join(spawn(locks, 0));
-		if (board->word[LOCKS] == 1) {
+		if (may_lock(LOCKED, "a peer with much memory")) {
 			/* This one first: memory that is allocated later may be anywhere. */
 			two(peer_without_room);
 			two(peer_in_a_gibibyte);
@@ -319,9 +300,5 @@ int main(void)
 	}
 	post(DONE, 1);
 	join(other);
-	if (board->word[LOCKS] == 2) {
-		puts("the parts with much memory lock 80 MiB: raise ulimit -l; the others passed");
-		return 77;
-	}
-	return 0;
+	return test_end();
 }

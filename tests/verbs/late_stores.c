@@ -13,7 +13,7 @@
 
 #include "shared_memory_test.h"
 
-#define LEN   (16 << 20)
+#define LEN   (6 << 20) /* a user may lock 8 MiB */
 #define EARLY (LEN / 8)
 #define OURS  7
 

@@ -23,6 +23,9 @@ x86_64) ways=${WAYS:-kick trap} ;;
 *)	ways=kick ;;
 esac
 
+# What programs register counts against the limit of locked memory: as far as it goes.
+ulimit -l unlimited 2>/dev/null || ulimit -S -l hard
+
 # What runs on our libraries, of this build tree: ours PROGRAM [ARGUMENT...], inside `softhca run`.
 # shellcheck disable=SC2034 # for who sources this
 ours="env LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs RDMAV_DRIVERS=mlx4"

@@ -351,7 +351,7 @@ static void forking_threads(int arg)
 
 /* ---- advice about children, while another thread forks ---- */
 
-enum { LITTLE = 16, MUCH = 8192 };
+enum { LITTLE = 16, MUCH = 1536 }; /* pages; a user may lock 8 MiB */
 
 static struct {
 	uint8_t *mem;
@@ -415,7 +415,7 @@ static void advice_beside(int arg)
 		CHECK_EQ(madvise(advice.mem, LITTLE * PAGE, keeps ? MADV_DOFORK : MADV_DONTFORK),
 			 0);
 		advice.advice = keeps ? MADV_DONTFORK : MADV_DOFORK;
-		advice.delay_us = i % 8 * 1000;
+		advice.delay_us = i % 8 * 200;
 		pthread_barrier_wait(&advice.begins);
 		(void)child_has_own();
 		pthread_barrier_wait(&advice.ends);

@@ -157,7 +157,7 @@ static bool forks(const unsigned char *p, size_t len)
 
 static void no_room(int arg)
 {
-	enum { LEN = 40 << 20 };
+	enum { LEN = 6 << 20 }; /* a user may lock 8 MiB */
 	struct rlimit before, less;
 	unsigned char *p;
 

@@ -263,7 +263,7 @@ static void remapping(void)
 
 /* ---- a move while the device writes there ---- */
 
-#define MUCH (32UL << 20) /* takes a while to copy */
+#define MUCH (6UL << 20) /* takes a while to copy; a user may lock 8 MiB */
 
 static struct writing {
 	struct ibv_qp *qp, *other;

@@ -336,6 +336,8 @@ int main(int argc, char **argv)
 	test_begin();
 	/* Each of these has many exchanges; REPEAT in the environment asks for more. */
 	setenv("REPEAT", "1", 0);
+	if (!may_lock(BIG + MORE, "registering a large buffer"))
+		return test_end();
 	repeat(argc, argv, "turns", turns);
 	repeat(argc, argv, "stopped", stopped);
 	/* It waits for two seconds. */

@@ -2,11 +2,12 @@
 /*
  * Description: after a device was opened, its doorbells and events do not depend on descriptors,
  * the root directory or names. The test uses up all descriptors, makes an empty directory the root,
- * and reaches the instance through a link. The parts about the root directory need root.
+ * and reaches the instance through a link. Others than root change the root directory in a user namespace.
  * Quick: half
  */
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -86,6 +87,8 @@ static void one(int arg)
 	enum what what = arg % 2;
 	enum when when = arg / 2;
 
+	if (what == NO_ROOT && geteuid())
+		CHECK_EQ(unshare(CLONE_NEWUSER), 0);
 	if (when == AFTER_OPEN)
 		open_and_lose(what);
 	else
@@ -150,11 +153,11 @@ int main(int argc, char **argv)
 	join(spawn(through_link, 0));
 	for (int when = AFTER_OPEN; when <= AFTER_FIRST; when++)
 		join(spawn(one, when * 2 + NO_DESCRIPTOR));
-	if (geteuid()) {
-		puts("the parts that change the root directory need root; the others passed");
-		return 77;
-	}
-	for (int when = AFTER_OPEN; when <= AFTER_FIRST; when++)
-		join(spawn(one, when * 2 + NO_ROOT));
-	return 0;
+	if (geteuid() && !has_namespaces())
+		skip_part("the root directory cannot be changed: run it as root, or where users "
+			  "can make namespaces");
+	else
+		for (int when = AFTER_OPEN; when <= AFTER_FIRST; when++)
+			join(spawn(one, when * 2 + NO_ROOT));
+	return test_end();
 }

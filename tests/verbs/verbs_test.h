@@ -81,6 +81,21 @@ void meet(uint32_t n);
 void post(unsigned int word, uint64_t value);
 void await(unsigned int word, uint64_t value);
 void sleep_ms(unsigned int ms);
+/*
+ * A test that leaves out a part says so and ends as skipped, whatever else passed: main() returns what test_end() returns, 0 or 77.
+ * The reason is the last line that the test prints. Processes that main() starts cannot give one.
+ */
+void skip_part(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int test_end(void);
+/*
+ * Whether this process may register so much. That counts against `ulimit -l`, unless the process has CAP_IPC_LOCK. If it may not, part is
+ * skipped, as in "registering a large buffer".
+ */
+bool may_lock(size_t bytes, const char *part);
+/* Skips that part, whatever the limit. */
+void lacks_memory_for(const char *part, size_t bytes, uint64_t limit);
+/* Whether this user may make user namespaces here. */
+bool has_namespaces(void);
 /* Keeps this thread, and what it starts, to the first of the processors that it may use. */
 void on_one_processor(void);
 
