@@ -41,6 +41,7 @@ static uint64_t sleeping_until; /* how long the helper sleeps; 0 while it is awa
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool running;
 static __thread bool starting;
+static __thread bool is_helper;
 static pthread_t thread;
 static int number; /* the kernel's number of the thread; 0 until it runs */
 static atomic_bool stop;
@@ -221,6 +222,7 @@ static void *helper_main(void *arg)
 	struct sh_dev *dev = arg;
 	uint32_t *word, seen;
 
+	is_helper = true;
 	__atomic_store_n(&number, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	prctl(PR_SET_NAME, "softhca", 0, 0, 0);
 	for (;;) {
@@ -353,7 +355,11 @@ int sh_process_helper(void)
 	uint64_t all = ~(UINT64_C(3) << 31), old;
 	int err = 0;
 
-	if (__atomic_load_n(&running, __ATOMIC_ACQUIRE))
+	/*
+	 * The helper calls this for each timer that it sets. Before its creator has noted that it runs,
+	 * it would wait here, and a thread that stops it again would wait for it with the lock held.
+	 */
+	if (is_helper || __atomic_load_n(&running, __ATOMIC_ACQUIRE))
 		return 0;
 	pthread_mutex_lock(&start_lock);
 	if (!running) {

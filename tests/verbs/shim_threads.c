@@ -312,6 +312,24 @@ static void parts(int arg)
 	works();
 }
 
+/*
+ * Again and again, each time with a timer that is due when softhca's thread has begun anew: the
+ * message waits for its receive.
+ */
+static void parts_again_and_again(int arg)
+{
+	(void)arg;
+	up();
+	for (int i = 0; i < 10; i++) {
+		CHECK_EQ(post_send1(a, &s, 1, 0, 100, IBV_SEND_SIGNALED), 0);
+		for (int n = 0; n < 20; n++)
+			CHECK_EQ(unshare(CLONE_FS), 0);
+		CHECK_EQ(post_recv1(b, &s, 2, 4096, 100), 0);
+		expect_wc(s.scq, 1, IBV_WC_SUCCESS);
+		expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
+	}
+}
+
 /* When this process has closed one end of a pipe, softhca's thread does not keep that end open. */
 static void parts_with_descriptors(int by_close_range)
 {
@@ -387,6 +405,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(parting) / sizeof(parting[0]); i++)
 		if (may(&parting[i]))
 			join(spawn(parts, (int)i));
+	join(spawn(parts_again_and_again, 0));
 	for (int i = 0; i < 2; i++)
 		if (may(&descriptors[i]))
 			join(spawn(parts_with_descriptors, i));
