@@ -173,8 +173,8 @@ enum sh_msg_type {
 
 struct sh_hello {
 	uint32_t type, version;
-	uint32_t
-		pid; /* as the client sees it: that of a shim must be the daemon's number for it, too */
+	/* As the client sees it. That of a shim must be the daemon's number for it, too. */
+	uint32_t pid;
 	uint32_t host;
 	uint32_t client; /* 1: a shim (gets a process slot); 0: the command */
 	uint32_t again;	 /* a process image that lost its connection: 1 + the slot it has; else 0 */

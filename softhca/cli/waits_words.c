@@ -145,7 +145,7 @@ static void add_lock(char text[WORDS], const struct look *l, const struct sh_hel
 		add(text, "lock of event queue %" PRIu32, h->number);
 		return;
 	case SH_LOCK_ATOMICS:
-		add(text, "lock of atomics");
+		add(text, "lock of atomics at 0x%" PRIx32 " of a page", h->number);
 		break;
 	case SH_LOCK_MULTICAST:
 		add(text, "lock of multicast groups");

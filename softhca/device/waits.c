@@ -77,6 +77,7 @@ static void in_hca(const struct sh_dev *dev, uint64_t off, struct sh_held *h)
 	if (in_table(in, offsetof(struct sh_hca, atomic_lock), sizeof(struct sh_lock),
 		     SH_ATOMIC_LOCKS, &i, &rest) &&
 	    !rest) {
+		h->number = (uint32_t)(i * sizeof(uint64_t));
 		h->kind = SH_LOCK_ATOMICS;
 	} else if (in == offsetof(struct sh_hca, mcg_lock)) {
 		h->kind = SH_LOCK_MULTICAST;

@@ -43,9 +43,10 @@ enum sh_lock_kind {
 };
 struct sh_held {
 	enum sh_lock_kind kind;
-	uint32_t hca, number; /* of the QP, CQ, SRQ or event queue */
-	uint64_t owner;	      /* the lock's word; 0 = free */
-	bool sleepers, dead;  /* dead: the holder's slot has another generation by now */
+	/* of the QP, CQ, SRQ or event queue; for atomics the place in a page */
+	uint32_t hca, number;
+	uint64_t owner;	     /* the lock's word; 0 = free */
+	bool sleepers, dead; /* dead: the holder's slot has another generation by now */
 	struct sh_thread holder;
 };
 /* The lock at an offset of device memory. */

@@ -115,25 +115,33 @@ static bool frozen(uint32_t pid, uint32_t tid)
 	       !strncmp(text, "-1 ", 3);
 }
 
-/* Is the thread stopped by a signal or a tracer, or frozen? *traced: it has a tracer. */
-static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches, bool *traced)
+/* Who else has a say in where a stopped thread goes on. */
+struct others {
+	bool tracer, filter; /* a seccomp filter */
+};
+
+/* Is the thread stopped by a signal or a tracer, or frozen? */
+static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches, struct others *others)
 {
-	enum { STATE, TRACER, SLEPT, PREEMPTED, FIELDS };
+	/* A kernel without seccomp does not have its line. */
+	enum { STATE, TRACER, SLEPT, PREEMPTED, EACH, SECCOMP = EACH, FIELDS };
 	struct sh_status_field field[FIELDS] = {
 		[STATE] = {.name = "State:"},
 		[TRACER] = {.name = "TracerPid:"},
 		[SLEPT] = {.name = "voluntary_ctxt_switches:"},
 		[PREEMPTED] = {.name = "nonvoluntary_ctxt_switches:"},
+		[SECCOMP] = {.name = "Seccomp:"},
 	};
 	char path[64];
 
 	path_of(pid, tid, "status", path);
 	if (sh_status_read(path, field, FIELDS))
 		return false;
-	for (unsigned int i = 0; i < FIELDS; i++)
+	for (unsigned int i = 0; i < EACH; i++)
 		if (!field[i].value[0])
 			return false;
-	*traced = decimal(field[TRACER].value) != 0;
+	others->tracer = decimal(field[TRACER].value) != 0;
+	others->filter = decimal(field[SECCOMP].value) == 2;
 	*switches = decimal(field[SLEPT].value) + decimal(field[PREEMPTED].value);
 	return strchr("Tt", field[STATE].value[0]) ||
 	       (strchr("SD", field[STATE].value[0]) && frozen(pid, tid));
@@ -143,11 +151,14 @@ static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches, bool *traced
  * The same, and no tracer has it: that can make a thread go on elsewhere. It can also stop a thread
  * where a system call begins, which then takes place.
  */
-static bool stopped_alone(uint32_t pid, uint32_t tid, uint64_t *switches)
+static bool stopped_alone(uint32_t pid, uint32_t tid, uint64_t *switches, bool *filter)
 {
-	bool traced;
+	struct others others;
 
-	return stopped(pid, tid, switches, &traced) && !traced;
+	if (!stopped(pid, tid, switches, &others) || others.tracer)
+		return false;
+	*filter = others.filter;
+	return true;
 }
 
 /* Takes the last word, a hexadecimal number, off the text. */
@@ -200,10 +211,11 @@ static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t
 /*
  * Is this the thread that has the slot, and does it pass its door? Its struct sh_self must name the
  * slot, its stack pointer must lie on the stack that sh_self names, and the kernel's word must point
- * to its door. Or it comes out of sh_reach_call(), where it looks at the door itself. A thread that
- * has stored what others see, and is about to commit that, does not count.
+ * to its door. Or it comes out of sh_reach_call(), where it looks at the door itself; with a seccomp
+ * filter it may be about to make that call again. A thread that has stored what others see, and is about to commit that, does not count.
  */
-static bool passes(uint32_t tid, const struct look *look, uint64_t word, const struct sh_self *self)
+static bool passes(uint32_t tid, const struct look *look, bool filter, uint64_t word,
+		   const struct sh_self *self)
 {
 	const uint64_t sp = (uintptr_t)self->sp;
 	struct area area;
@@ -221,7 +233,7 @@ static bool passes(uint32_t tid, const struct look *look, uint64_t word, const s
 	    area.cpu_id < 0)
 		return false;
 	return area.cs == (uintptr_t)self->catches ||
-	       (!area.cs && self->reach && look->ip == self->reach);
+	       (!area.cs && !filter && self->reach && look->ip == self->reach);
 }
 
 bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word)
@@ -229,16 +241,18 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 	struct look before, after;
 	struct sh_self self;
 	uint64_t open[2];
+	bool filter;
 
 	(void)host;
 	/*
 	 * Step 1 of life.h. The switch count is read first and the next instruction then; step 3
 	 * reads them in reverse, so the counts enclose everything else.
 	 */
-	if (!stopped_alone(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
+	if (!stopped_alone(pid, tid, &before.switches, &filter) ||
+	    !next_instruction(pid, tid, &before))
 		return false;
 	/* Step 2. */
-	if (!peek(tid, &self, self_at, sizeof(self)) || !passes(tid, &before, word, &self))
+	if (!peek(tid, &self, self_at, sizeof(self)) || !passes(tid, &before, filter, word, &self))
 		return false;
 	open[0] = before.ip;
 	open[1] = 3;
@@ -246,15 +260,16 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 		  open, sizeof(open)))
 		return false;
 	/* Step 3. */
-	return next_instruction(pid, tid, &after) && stopped_alone(pid, tid, &after.switches) &&
-	       after.ip == before.ip && after.switches == before.switches;
+	return next_instruction(pid, tid, &after) &&
+	       stopped_alone(pid, tid, &after.switches, &filter) && after.ip == before.ip &&
+	       after.switches == before.switches;
 }
 
 bool sh_host_stands(void *host, uint32_t pid, uint32_t tid)
 {
+	struct others others;
 	uint64_t switches;
-	bool traced;
 
 	(void)host;
-	return stopped(pid, tid, &switches, &traced);
+	return stopped(pid, tid, &switches, &others);
 }

@@ -17,7 +17,7 @@
 #include "softhca/host/status.h"
 #include "softhca/host/sys.h"
 
-static const char *state, *tracer, *sleeps_in, *call;
+static const char *state, *tracer, *sleeps_in, *call, *seccomp = "0";
 
 /* Both files that are not the status. */
 static int fake_open(const char *path, int flags)
@@ -34,10 +34,10 @@ static int fake_open(const char *path, int flags)
 
 static int fake_status(const char *path, struct sh_status_field *field, size_t n)
 {
-	const char *value[] = {state, tracer, "5", "7"};
+	const char *value[] = {state, tracer, "5", "7", seccomp};
 
 	(void)path;
-	assert_int_equal(n, 4);
+	assert_int_equal(n, 5);
 	for (size_t i = 0; i < n; i++)
 		snprintf(field[i].value, sizeof(field[i].value), "%s", value[i]);
 	return 0;
@@ -121,6 +121,11 @@ static void disarmed(void **unused)
 	assert_false(opens("T (stopped)", "0", "do_signal_stop", 310));
 	reach = IP - 2; /* the instruction of the call, which has two bytes */
 	assert_true(opens("T (stopped)", "0", "do_signal_stop", 310));
+	seccomp = "2"; /* a filter may have the call made anew */
+	assert_false(opens("T (stopped)", "0", "do_signal_stop", 310));
+	seccomp = ""; /* a kernel without */
+	assert_true(opens("T (stopped)", "0", "do_signal_stop", 310));
+	seccomp = "0";
 	armed = NULL;
 	assert_false(opens("T (stopped)", "0", "do_signal_stop", 310));
 	armed = &door;

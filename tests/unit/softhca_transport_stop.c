@@ -4,6 +4,7 @@
  * wait for nothing that it holds, and when it continues it makes no late store. So it is with
  * SENDs, WRITEs and atomic operations.
  */
+#include "softhca/host/reach.h"
 #include "softhca_stop_rig.h"
 
 /*
@@ -179,6 +180,58 @@ static void test_behind_calls(void **state)
 	}
 }
 
+static unsigned int landed;
+static uint64_t word_at_landing;
+
+static void landing(void *host)
+{
+	(void)host;
+	landed++;
+	word_at_landing |= *sh_self.cs;
+}
+
+/* A thread or daemon that was late has left the door open, without an end of the life. */
+static void finds_it_open(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c)
+{
+	char byte = 1, copy = 0;
+	struct iovec here = {&copy, 1}, there = {&byte, 1};
+
+	(void)dev, (void)a, (void)b, (void)c;
+	if (landed < 3) {
+		sh_self.catches->start_ip = sh_self.reach;
+		sh_self.catches->len = 3;
+		/* Armed or not: as the kernel happens to switch the thread out. */
+		if (landed == 1)
+			sh_rearm();
+		else
+			__atomic_store_n(sh_self.cs, 0, __ATOMIC_RELAXED);
+	}
+	assert_int_equal(sh_reach_readv(gettid(), &here, 1, &there, 1), 1);
+	assert_int_equal(copy, 1);
+}
+
+/* It begins its next life with nothing armed, since it does in order there what cannot be left half done. */
+static void test_lands_by_itself(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_host_ops ops = *m->dev.ops;
+	int err;
+
+	(void)state;
+	ops.gave_up = landing;
+	m->dev.ops = &ops;
+	m->dev.witness = sh_witness(&err);
+	landed = 0;
+	word_at_landing = 0;
+	assert_true(sh_enter(&m->dev));
+	sh_catch(&m->dev, 0, 0, 0, finds_it_open);
+	assert_int_equal(landed, 3);
+	assert_int_equal(word_at_landing, 0);
+	assert_int_equal(sh_self.catches->len, 0);
+	sh_leave(&m->dev);
+	mock_free(m);
+}
+
 static void test_memory(void **state)
 {
 	(void)state;
@@ -190,7 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_others_go_on), cmocka_unit_test(test_many_groups),
 		cmocka_unit_test(test_armed_once),   cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_behind_calls),
+		cmocka_unit_test(test_behind_calls), cmocka_unit_test(test_lands_by_itself),
 	};
 	struct mock *m = mock_new(NULL);
 	bool can = can_be_thrown();

@@ -177,6 +177,8 @@ __asm__(".text\n"
 	"1:	lea sh_reach_site(%rip), %rsi\n"
 	"	cmp %rsi, 8(%rdx)\n"
 	"	jne 0b\n"
+	"	mov %fs:24(%rcx), %r11\n"
+	"	movq $0, (%r11)\n" /* as the kernel does: a thread that lands is not armed */
 	"	jmp sh_landing\n"
 	".cfi_endproc\n"
 	".size sh_reach_call, .-sh_reach_call\n");

@@ -30,8 +30,9 @@
  *     instruction meanwhile;
  *  1. sees the thread stopped and off its processor; notes its switch count and its next
  *     instruction;
- *  2. sees that the door is armed, and that it is the door of the thread that has the slot (word,
- *     and the stack that the kernel says the thread is on); opens the door;
+ *  2. sees that the door is armed, or that the thread looks at it itself (below), and that it is
+ *     the door of the thread that has the slot (word, and the stack that the kernel says the thread
+ *     is on); opens the door;
  *  3. sees the thread still stopped and off its processor, with the same switch count: it has not
  *     run since 1, so it cannot run now without passing the door;
  *  4. changes the generation.
@@ -56,7 +57,8 @@
  * Most switches come in system calls, and the kernel may disarm a thread on its way out of one and
  * stop it before the thread has executed anything. A thread that reaches into another process looks
  * at its door itself when it comes out of that call (sh_reach_call()): there its door can be opened
- * for it although it is not armed.
+ * for it although it is not armed. Not if it has a seccomp filter: while a filter's supervisor
+ * decides, a signal makes the kernel begin the call anew, which then takes place before the look.
  *
  * Two kinds of work are done pinned, that is, not armed:
  *  - Work that the thread must leave in order, because its process goes on: on mutexes of the
@@ -178,7 +180,7 @@ void sh_once(void *at, uint64_t val, unsigned int size, uint64_t *commit, uint64
  * process_vm_readv() or process_vm_writev() (the number of the call) by a thread that is armed. The
  * life of the thread can be ended behind the call, too, where the kernel has disarmed the thread.
  * Only for device code: a signal handler on top of it must not be thrown. Returns the bytes copied
- * or -errno. Leaves errno alone on x86-64. Neither call is one that the kernel begins anew.
+ * or -errno. Leaves errno alone on x86-64. The kernel does not begin either call anew by itself.
  */
 long sh_reach_call(long number, long pid, const struct iovec *local, unsigned long nlocal,
 		   const struct iovec *remote, unsigned long nremote);

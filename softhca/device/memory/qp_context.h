@@ -30,7 +30,7 @@ enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
  * line from one processor to another costs more than all the instructions of a message.
  *
  *	LINE	WHAT				WRITTEN UNDER
- *	0-1	the requester			lock
+ *	0-1	the requester			lock; left: see there
  *	2-4	identity, attributes		both
  *	5	the alternate path		both; counters: lock; drops: none
  *	6-7	the responder			rlock
@@ -56,7 +56,12 @@ struct sh_qp {
 		struct {
 			uint32_t told_hca, told_cqn;
 		};
-		uint64_t left; /* sh_left(): an answer that the requester has not taken in */
+		/*
+		 * sh_left(): an answer that the requester has not taken in. Written under the peer's
+		 * rlock, also by a thread that recovers after the peer; and by one that did not get
+		 * this lock back. So both are stored as one word.
+		 */
+		uint64_t left;
 	};
 	union {
 		/*

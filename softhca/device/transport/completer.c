@@ -355,12 +355,13 @@ void sh_take_left(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	uint64_t left = __atomic_load_n(&qp->left, __ATOMIC_RELAXED);
 	struct sh_packet resp;
 
+	if (!sh_qp_is_reliable(qp) ||
+	    left != sh_left(qp->gen, SH_LEFT_PSN(left), SH_LEFT_SYNDROME(left)))
+		return;
 	sh_packet_init(&resp);
 	resp.op = SH_PKT_ACK;
 	resp.psn = SH_LEFT_PSN(left);
 	resp.syndrome = SH_LEFT_SYNDROME(left);
-	if (!sh_qp_is_reliable(qp) || left != sh_left(qp->gen, resp.psn, resp.syndrome))
-		return;
 	sh_complete(dev, hca, qp, &resp, NULL);
 	__atomic_store_n(&qp->left, 0, __ATOMIC_RELAXED);
 }

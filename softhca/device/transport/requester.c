@@ -220,8 +220,8 @@ static bool express(struct run *r)
 		sh_program_order();
 	}
 	if (r->express.cq) {
-		qp->told_hca = r->express.hca->index;
-		qp->told_cqn = r->express.cq->cqn;
+		__atomic_store_n(&qp->left, sh_two(r->express.hca->index, r->express.cq->cqn),
+				 __ATOMIC_RELAXED);
 	}
 	qp->xmit_packets += r->p.npackets;
 	qp->xmit_data += r->p.payload.len;

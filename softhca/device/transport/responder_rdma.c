@@ -185,7 +185,8 @@ static struct sh_lock *lock_of(struct sh_hca *hca, const struct sh_seg *word)
 }
 
 /*
- * Changes the word and commits the step. No other atomic operation of this HCA on that word comes in between. 0;
+ * Changes the word and commits the step. No other atomic operation of this HCA on that word comes
+ * in between. 0;
  * -ESRCH: the process has ended; -EINPROGRESS: the lock is not to be had now; -EFAULT.
  */
 static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx,
