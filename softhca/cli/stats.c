@@ -88,11 +88,14 @@ bool stats_traffic(const struct stats *before, const struct stats *after)
 {
 	size_t per_host, n = number_of(after, &per_host);
 
-	for (size_t i = 0; i < n; i++)
-		if (grown((struct pair){hca_of(before, i / per_host, i % per_host),
-					hca_of(after, i / per_host, i % per_host)},
-			  "xmit_packets"))
+	for (size_t i = 0; i < n; i++) {
+		struct pair hca = {hca_of(before, i / per_host, i % per_host),
+				   hca_of(after, i / per_host, i % per_host)};
+
+		/* What a fault took was sent. */
+		if (grown(hca, "xmit_packets") || grown(hca, "drops_fault"))
 			return true;
+	}
 	return false;
 }
 

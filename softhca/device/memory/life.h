@@ -150,7 +150,7 @@ void sh_life_prepare(const struct sh_dev *dev, uint64_t slot);
  * and puts its engine in order. exec.c
  */
 void sh_thrown(struct sh_dev *dev);
-/* The part of it that concerns the engine. requester.c */
+/* The part of it that concerns the engine. transport/requester_return.c */
 void sh_requester_thrown(struct sh_dev *dev);
 
 /*
