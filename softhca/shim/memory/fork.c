@@ -28,7 +28,9 @@
 #include "memory.h"
 #include "ranges.h"
 #include "share.h"
+#include "softhca/shim/sandbox.h"
 #include "softhca/shim/stack.h"
+#include "still.h"
 
 #define FEW 256 /* mappings that need no memory to be noted */
 
@@ -268,6 +270,12 @@ static void prepare(void)
 	 */
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &most, &forking.mask, sizeof(most));
 	forking.blocked = true;
+	/*
+	 * Also before the process uses a device. One that has confined itself then may be ended for a look at
+	 * its descriptors.
+	 */
+	if (shim_dev.inst || !sandbox_told())
+		still_fork();
 	if (!shim_dev.inst)
 		return;
 	if (!shim_control_mine()) {
