@@ -11,6 +11,7 @@
  * Owns the stack on which exchanges run. The thread that holds the control connection uses it.
  */
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 
@@ -39,6 +40,7 @@
 static bool lent;
 static bool rings;	/* of asynchronous I/O, at the last look */
 static TLS bool passes; /* the fork of this thread gives a ring to the child */
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* for rings, before a fork */
 /* What the C library keeps of a thread, in bytes below and above the thread pointer. */
 static uint64_t local_below, local_above;
 static char *stack;
@@ -46,18 +48,17 @@ static char *stack;
 /* ---- this process ---- */
 
 /* 1: there is one, or one that children inherit; 0: there is none; or -errno. */
-static int rings_mapped(bool inherited)
+static int rings_mapped(struct maps *maps, bool inherited)
 {
 	struct mapping m;
-	struct maps maps;
 	bool found = false;
-	int err = maps_open(&maps);
+	int err = maps_open(maps);
 
 	if (err)
 		return err;
-	while (!found && maps_next(&maps, &m))
+	while (!found && maps_next(maps, &m))
 		found = inherited ? m.uring : m.rings;
-	maps_close(&maps);
+	maps_close(maps);
 	return found;
 }
 
@@ -69,11 +70,12 @@ static int or_last(int found)
 
 bool still_alone(void)
 {
+	struct maps maps;
 	int found;
 
 	if (still_lent() || !alone())
 		return false;
-	found = rings_mapped(false);
+	found = rings_mapped(&maps, false);
 	if (!found)
 		found = rings_unmapped();
 	if (found >= 0)
@@ -104,8 +106,13 @@ bool still_writes(uint64_t start, uint64_t end)
  */
 void still_fork(void)
 {
-	int found = rings_mapped(true);
+	/* A handler that forks may have a small stack. */
+	static struct maps maps;
+	int found;
 
+	pthread_mutex_lock(&looking);
+	found = rings_mapped(&maps, true);
+	pthread_mutex_unlock(&looking);
 	if (!found)
 		found = rings_held();
 	passes = or_last(found) > 0;
@@ -115,6 +122,7 @@ void still_fork(void)
 
 void still_forked(void)
 {
+	looking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	lent = passes;
 }
 

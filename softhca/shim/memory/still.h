@@ -50,7 +50,7 @@ int still_on_own_stack(int (*fn)(void *), void *arg);
 bool still_writes(uint64_t start, uint64_t end);
 
 void still_init(void);
-/* Before a fork, and in the child: a ring of asynchronous I/O may be that of both from then on. */
+/* Before a fork, with signals blocked, and in the child: a ring of asynchronous I/O may be that of both from then on. */
 void still_fork(void);
 void still_forked(void);
 
