@@ -357,10 +357,11 @@ static int conclude(const struct run_options *opt, const char *dir, const struct
 	if (opt->stats)
 		stats_print(before, after);
 	if (!traffic && (opt->stats || !status))
-		complain("nothing went over an HCA: no process sent a packet.%s",
-			 status ? ""
-				: " The program may have chosen another transport, as MPI libraries "
-				  "do by themselves: tell it to use the HCA");
+		complain(
+			"nothing went over an HCA: no process sent a packet.%s",
+			status ? ""
+			       : " The program may have chosen another transport, as MPI libraries "
+				 "do by themselves: tell it to use the HCA");
 	stats_free(after);
 	return opt->require_traffic && !traffic && !status ? EXIT_SELF : status;
 }

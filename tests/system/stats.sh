@@ -61,6 +61,13 @@ ok "--require-traffic is silent where something went" met
 
 # This run does not count what an earlier run sent.
 "$SOFTHCA" start lab >/dev/null || exit 1
+# What a fault takes was sent: no transport but this was chosen.
+lossy() {
+	"$SOFTHCA" fault lab drop 100% >/dev/null || return 1
+	run --instance lab --stats -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 1 && { cat "$tmp/out"; return 1; }
+	"$SOFTHCA" fault lab clear >/dev/null && silent 'nothing went'
+}
+ok "what a fault took went over an HCA" lossy
 ok "in a running instance --require-traffic passes if messages were sent" run --instance lab --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10
 ok "only what this run has sent counts" status 125 run --instance lab --require-traffic -- "$TOOLS/ibv_devinfo"
 gone() { status 125 run --instance lab --require-traffic -- "$SOFTHCA" stop lab; }

@@ -2,8 +2,8 @@
 /*
  * Description: what others do to a page while it is registered and deregistered is done to it:
  * another process's process_vm_writev(), a thread's read past the page cache (O_DIRECT), a peer's
- * message. No page is exchanged while a ring of asynchronous I/O may have pinned it. Its tracer does
- * not wait for it. Run as often as repeat() says.
+ * message. No page is exchanged while a ring of asynchronous I/O may have pinned it, be it one that
+ * another process has kept. Its tracer does not wait for it. Run as often as repeat() says.
  *
  * Seconds: 900
  * Quick: half
@@ -254,6 +254,8 @@ static void direct(int arg)
 #define NO_MMAP		   (1U << 14)
 #define REGISTERED_FD_ONLY (1U << 15)
 
+static struct io_uring_params offsets; /* of the last ring: where its parts are */
+
 /* Returns the ring's descriptor, or number; -1 if the kernel does not make such a ring. */
 static int make_ring(unsigned int flags)
 {
@@ -269,6 +271,7 @@ static int make_ring(unsigned int flags)
 		       8);
 	}
 	ring = (int)syscall(SYS_io_uring_setup, 4, &p);
+	offsets = p;
 	if (ring < 0)
 		printf("# no ring with the flags 0x%x: that part is left out\n", flags);
 	return ring;
@@ -301,6 +304,159 @@ static void rings(int arg)
 		CHECK_EQ(shares(mem, 4 * PAGE, &mr), usual);
 		CHECK_EQ(ibv_dereg_mr(mr), 0);
 	}
+	down();
+}
+
+/* ---- a ring of two processes ---- */
+
+static int shared_ring, source, go[2];
+
+/* A ring that is not mapped, a file to read, and a pipe by which a process waits for the other. */
+static bool ring_begin(void)
+{
+	static uint8_t contents[4 * PAGE];
+
+	shared_ring = make_ring(0);
+	if (shared_ring < 0)
+		return false;
+	source = memfd_create("source", 0);
+	fill(contents, sizeof(contents), 5);
+	CHECK_EQ(write(source, contents, sizeof(contents)), (long long)sizeof(contents));
+	CHECK_EQ(pipe(go), 0);
+	return true;
+}
+
+static void ring_pin(uint8_t *mem)
+{
+	struct iovec all = {mem, 4 * PAGE};
+
+	memset(mem, 1, 4 * PAGE);
+	CHECK_EQ(syscall(SYS_io_uring_register, shared_ring, IORING_REGISTER_BUFFERS, &all, 1), 0);
+}
+
+static uint8_t *ring_map(size_t len, off_t part)
+{
+	uint8_t *at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+			   shared_ring, part);
+
+	CHECK(at != MAP_FAILED);
+	return at;
+}
+
+/* Reads the file to the pages that the ring has pinned, whosesoever they are. */
+static void ring_read(uint8_t *mem)
+{
+	struct io_uring_sqe *sqe = (void *)ring_map(PAGE, IORING_OFF_SQES);
+	uint8_t *queue = ring_map(PAGE, IORING_OFF_SQ_RING);
+	uint32_t *tail = (uint32_t *)(queue + offsets.sq_off.tail);
+	int32_t *result = (int32_t *)(queue + offsets.cq_off.cqes + 8);
+
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = IORING_OP_READ_FIXED;
+	sqe->fd = source;
+	sqe->addr = (uintptr_t)mem;
+	sqe->len = 4 * PAGE;
+	((uint32_t *)(queue + offsets.sq_off.array))[0] = 0;
+	__atomic_store_n(tail, 1, __ATOMIC_RELEASE);
+	CHECK_EQ(syscall(SYS_io_uring_enter, shared_ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0),
+		 1);
+	CHECK_EQ(*result, (long long)(4 * PAGE));
+}
+
+static uint8_t *pinned;
+
+static void reads_when_told(int arg)
+{
+	char byte;
+
+	(void)arg;
+	CHECK_EQ(read(go[0], &byte, 1), 1);
+	ring_read(pinned);
+}
+
+/* A child reads to the parent's pages, whose ring was closed before they were registered. */
+static void ring_kept(int arg)
+{
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	(void)arg;
+	if (!ring_begin())
+		return;
+	up();
+	pinned = pages(4);
+	ring_pin(pinned);
+	pid = spawn(reads_when_told, 0);
+	close(shared_ring);
+	CHECK(!shares(pinned, 4 * PAGE, &mr));
+	CHECK_EQ(write(go[1], "", 1), 1);
+	join(pid);
+	CHECK_EQ(differs(pinned, 4 * PAGE, 5), -1);
+	through(mr, pinned, 4 * PAGE, 7);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	down();
+}
+
+/* The same with pages that were device memory when the ring pinned them. */
+static void ring_later(int arg)
+{
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	(void)arg;
+	up();
+	pinned = pages(4);
+	mr = reg(pinned, 4 * PAGE);
+	if (ring_begin()) {
+		ring_pin(pinned);
+		pid = spawn(reads_when_told, 0);
+		close(shared_ring);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		CHECK_EQ(write(go[1], "", 1), 1);
+		join(pid);
+		CHECK_EQ(differs(pinned, 4 * PAGE, 5), -1);
+		mr = reg(pinned, 4 * PAGE);
+		through(mr, pinned, 4 * PAGE, 7);
+	}
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	down();
+}
+
+enum { PINNED = 40, READ, WHERE };
+
+static void lends(int arg)
+{
+	struct ibv_mr *mr;
+
+	(void)arg;
+	pinned = pages(4);
+	ring_pin(pinned);
+	close(shared_ring);
+	up();
+	CHECK(!shares(pinned, 4 * PAGE, &mr));
+	board->word[WHERE] = (uintptr_t)pinned;
+	post(PINNED, 1);
+	await(READ, 1);
+	CHECK_EQ(differs(pinned, 4 * PAGE, 5), -1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	down();
+}
+
+/* A child has lent its pages to the parent's ring. */
+static void ring_lent(int arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	board->word[PINNED] = board->word[READ] = 0;
+	if (!ring_begin())
+		return;
+	up();
+	pid = spawn(lends, 0);
+	await(PINNED, 1);
+	ring_read((uint8_t *)(uintptr_t)board->word[WHERE]);
+	post(READ, 1);
+	join(pid);
 	down();
 }
 
@@ -357,6 +513,9 @@ int main(int argc, char **argv)
 	repeat(argc, argv, "peer", peer);
 	repeat(argc, argv, "direct", direct);
 	repeat(argc, argv, "rings", rings);
+	repeat(argc, argv, "ring_kept", ring_kept);
+	repeat(argc, argv, "ring_later", ring_later);
+	repeat(argc, argv, "ring_lent", ring_lent);
 	repeat(argc, argv, "traces", traces);
 	return 0;
 }

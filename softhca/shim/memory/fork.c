@@ -29,6 +29,7 @@
 #include "ranges.h"
 #include "share.h"
 #include "softhca/shim/stack.h"
+#include "still.h"
 
 #define FEW 256 /* mappings that need no memory to be noted */
 
@@ -268,8 +269,13 @@ static void prepare(void)
 	 */
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &most, &forking.mask, sizeof(most));
 	forking.blocked = true;
+	/*
+	 * Not before the process uses a device: each fork() would take longer, and a process that a
+	 * filter of system calls has confined may be ended for a look at its descriptors.
+	 */
 	if (!shim_dev.inst)
 		return;
+	still_fork();
 	if (!shim_control_mine()) {
 		shim_control_hold();
 		forking.held = true;

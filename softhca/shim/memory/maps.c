@@ -90,7 +90,8 @@ bool maps_next(struct maps *m, struct mapping *out)
 		out->dev = makedev((unsigned int)major, (unsigned int)minor);
 		/* What is left is the name. */
 		out->stack = strstr(line, "[stack") != NULL;
-		out->rings = strstr(line, "[io_uring]") || strstr(line, "/[aio]");
+		out->uring = strstr(line, "[io_uring]") != NULL;
+		out->rings = out->uring || strstr(line, "/[aio]");
 		return true;
 	}
 	return false;

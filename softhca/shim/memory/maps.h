@@ -20,6 +20,7 @@ struct mapping {
 	uint64_t dev, ino; /* 0, 0: anonymous */
 	bool stack;	   /* grows by itself */
 	bool rings;	   /* of asynchronous I/O, which goes on without a thread */
+	bool uring;	   /* such a ring, and one that children inherit */
 };
 
 static inline int mapping_prot(const struct mapping *m)

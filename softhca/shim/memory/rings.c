@@ -55,7 +55,7 @@ static bool is_registered(unsigned int number)
 	return true;
 }
 
-int rings_unmapped(void)
+int rings_held(void)
 {
 	struct sh_dirents fds;
 	const char *name;
@@ -66,8 +66,15 @@ int rings_unmapped(void)
 	while (!found && (name = sh_dirents_next(&fds)))
 		found = name[0] != '.' && is_ring(fds.fd, name);
 	sh_close(fds.fd);
+	return fds.got < 0 ? (int)fds.got : found;
+}
+
+int rings_unmapped(void)
+{
+	int found = rings_held();
+
 	if (!found && !sandboxed())
 		for (unsigned int i = 0; !found && i < REGISTERED; i++)
 			found = is_registered(i);
-	return fds.got < 0 ? (int)fds.got : found;
+	return found;
 }

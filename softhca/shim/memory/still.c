@@ -11,6 +11,7 @@
  * Owns the stack on which exchanges run. The thread that holds the control connection uses it.
  */
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 
@@ -32,39 +33,54 @@
 #define STACK (64 << 10)
 
 /*
- * A pipe, or a userfaultfd of the program's, has pages of this process. This stays set: nothing tells
- * when the pipe's reader has read them, and another process may have the userfaultfd by now.
+ * A pipe, a userfaultfd of the program's, or a ring that another process has as well, has pages of this
+ * process. This stays set: nothing tells when the pipe's reader has read them, or what the other
+ * process has done with the userfaultfd or the ring by now.
  */
 static bool lent;
+static bool rings;	/* of asynchronous I/O, at the last look */
+static TLS bool passes; /* the fork of this thread gives a ring to the child */
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* for rings, before a fork */
 /* What the C library keeps of a thread, in bytes below and above the thread pointer. */
 static uint64_t local_below, local_above;
 static char *stack;
 
 /* ---- this process ---- */
 
+/* 1: there is one, or one that children inherit; 0: there is none; or -errno. */
+static int rings_mapped(struct maps *maps, bool inherited)
+{
+	struct mapping m;
+	bool found = false;
+	int err = maps_open(maps);
+
+	if (err)
+		return err;
+	while (!found && maps_next(maps, &m))
+		found = inherited ? m.uring : m.rings;
+	maps_close(maps);
+	return found;
+}
+
+/* A process that has no descriptor left has hardly made a ring since the last look. */
+static int or_last(int found)
+{
+	return found == -EMFILE || found == -ENFILE ? rings : found;
+}
+
 bool still_alone(void)
 {
-	static bool rings;
-	struct mapping m;
 	struct maps maps;
-	int err;
+	int found;
 
 	if (still_lent() || !alone())
 		return false;
-	err = maps_open(&maps);
-	if (!err) {
-		rings = false;
-		while (!rings && maps_next(&maps, &m))
-			rings = m.rings;
-		maps_close(&maps);
-	}
-	if (!err && !rings) {
-		err = rings_unmapped();
-		rings = err > 0;
-		err = rings ? 0 : err;
-	}
-	/* A process that has no descriptor left has hardly made a ring since the last look. */
-	return (!err || err == -EMFILE || err == -ENFILE) && !rings;
+	found = rings_mapped(&maps, false);
+	if (!found)
+		found = rings_unmapped();
+	if (found >= 0)
+		rings = found;
+	return !or_last(found);
 }
 
 bool still_writes(uint64_t start, uint64_t end)
@@ -82,9 +98,32 @@ bool still_writes(uint64_t start, uint64_t end)
 	return sh_process_helper_memory(&low, &high) && start < high && end > low;
 }
 
+/*
+ * The kernel pins pages for a ring as long as the ring exists, which it does as long as any process has
+ * it. So the pages stay pinned when this process has closed and unmapped its own, and nothing in
+ * it shows them. The same holds for what the child lends the ring. (The contexts of libaio
+ * are not inherited.) An error does not matter: without /proc the process is never still.
+ */
+void still_fork(void)
+{
+	/* A handler that forks may have a small stack. */
+	static struct maps maps;
+	int found;
+
+	pthread_mutex_lock(&looking);
+	found = rings_mapped(&maps, true);
+	pthread_mutex_unlock(&looking);
+	if (!found)
+		found = rings_held();
+	passes = or_last(found) > 0;
+	if (passes)
+		__atomic_store_n(&lent, true, __ATOMIC_RELAXED);
+}
+
 void still_forked(void)
 {
-	lent = false;
+	looking = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	lent = passes;
 }
 
 /* The thread pointer lies between a thread's variables and its descriptor. */

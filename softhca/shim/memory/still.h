@@ -50,6 +50,8 @@ int still_on_own_stack(int (*fn)(void *), void *arg);
 bool still_writes(uint64_t start, uint64_t end);
 
 void still_init(void);
+/* Before a fork, with signals blocked, and in the child: a ring of asynchronous I/O may be that of both from then on. */
+void still_fork(void);
 void still_forked(void);
 
 /*
@@ -58,7 +60,7 @@ void still_forked(void);
  * and the call must not go on.
  */
 int still_lend(void);
-/* Has it been called? */
+/* Has it been called, or has a child got a ring? */
 bool still_lent(void);
 /* The same for the range of a struct uffdio_register. Also -ENOMEM: memory there cannot become private. */
 int still_lend_range(const void *uffdio_register);
