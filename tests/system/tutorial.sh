@@ -55,6 +55,14 @@ for place in "the build tree:$build/libibverbs:$SOFTHCA" "an installed prefix:$p
 	ok "share.c is built against $where" built "$config" share
 	ok "share.c runs" runs "$softhca" share "through the QP that receiver 0 made"
 done
+# As the document says: what is not registered, ends. The receiver that waits for the second letter ends, too, and with it the instance.
+unregistered() {
+	sed '/ibv_reg_xrc_rcv_qp/d; /ibv_unreg_xrc_rcv_qp/d' "$tmp/share.c" >"$tmp/lost.c" && built "$build/libibverbs" lost || return 1
+	status 1 timeout 50 "$SOFTHCA" run -- "$tmp/lost" >"$tmp/out" 2>"$tmp/err" && grep -q 'transport retry counter exceeded' "$tmp/err" ||
+		{ cat "$tmp/out" "$tmp/err"; return 1; }
+}
+ok "share.c without its registration fails" unregistered
+ok "nothing of it is left behind" until_true no_instance
 # The example that is installed as a source: by the same command line. softhca looks at what it starts itself, here a shell, and this prefix
 # has no .driver file: so the library is named.
 mesh() {
