@@ -196,8 +196,11 @@ int main(void)
 	/* That mlockall() succeeds with a large enough limit, where the limit can be that large. */
 	if (most >= size_without + EXTRA + ROOM)
 		join(spawn(current, 1));
-	else
+	else if (geteuid())
 		lacks_memory_for("mlockall() within the limit", size_without + EXTRA + ROOM,
 				 (uint64_t)most);
+	else /* in a container that root may not raise it in; as root, the limit binds this part alone */
+		printf("# mlockall() within the limit is left out: ulimit -l is %llu\n",
+		       (unsigned long long)most / 1024);
 	return test_end();
 }
