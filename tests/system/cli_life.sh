@@ -119,6 +119,8 @@ ok "an instance whose daemon was killed can be started again" stale
 daemon_dies() {
 	"$SOFTHCA" start gone || return 1
 	"$SOFTHCA" run --instance gone -- sh -c "$dead" x cat /sys/class/infiniband/mlx4_0/node_type || return 1
+	# Its lock is free when the kernel has done away with the killed daemon.
+	until_true flock -n "$SOFTHCA_DIR/softhca/gone/lock" true || return 1
 	"$SOFTHCA" start gone && "$SOFTHCA" stop gone
 }
 ok "a process goes on when its daemon is killed" daemon_dies
