@@ -146,6 +146,14 @@ static int control(int fd, int cmd, long arg)
 	}
 }
 
+static int either(int fd, int cmd, long arg)
+{
+	/* A copy would stay behind when the number becomes an rsocket's. */
+	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
+		(void)pl_use(fd);
+	return pl_find(fd) ? control(fd, cmd, arg) : PL_REAL(fcntl)(fd, cmd, arg);
+}
+
 PUBLIC int fcntl(int fd, int cmd, ...)
 {
 	va_list args;
@@ -154,10 +162,7 @@ PUBLIC int fcntl(int fd, int cmd, ...)
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
-	/* A copy would stay behind when the number becomes an rsocket's. */
-	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
-		(void)pl_use(fd);
-	return pl_find(fd) ? control(fd, cmd, arg) : PL_REAL(fcntl)(fd, cmd, arg);
+	return either(fd, cmd, arg);
 }
 
 /* What programs with 64-bit file offsets call. */
@@ -169,8 +174,5 @@ PUBLIC int fcntl64(int fd, int cmd, ...)
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
-	/* A copy would stay behind when the number becomes an rsocket's. */
-	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)
-		(void)pl_use(fd);
-	return pl_find(fd) ? control(fd, cmd, arg) : PL_REAL(fcntl)(fd, cmd, arg);
+	return either(fd, cmd, arg);
 }

@@ -113,6 +113,22 @@ static struct {
 	uint64_t word;
 } taken_next;
 
+/*
+ * The victim is stopped before it does anything, and will seem to have taken the requester's lock of
+ * this QP as soon as that is free: taking_copy() sees to it, or what else the test puts in place.
+ */
+static pid_t stand_to_take(struct scene *s, const struct tqp *qp)
+{
+	pid_t pid = victim(s);
+
+	assert_true(single_step(pid));
+	stop(pid);
+	taken_next.lock = &tqp_ctx(qp)->lock;
+	taken_next.word = word_of_thread(s->p.m, pid);
+	begin_calls(s);
+	return pid;
+}
+
 static enum sh_copy (*real_copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 				 unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
 				 unsigned int nsrc, uint64_t len);

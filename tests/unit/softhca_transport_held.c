@@ -149,16 +149,12 @@ static void test_thrown_after_leaving(void **state)
 	struct scene *s = begin();
 	struct tpair *p = &s->p;
 	struct twr wr = from_b(p, MLX4_OPCODE_SEND, SH_SHORT + 1000);
-	pid_t pid = victim(s);
+	pid_t pid;
 	bool entered;
 
 	(void)state;
 	take_while_copying();
-	assert_true(single_step(pid));
-	stop(pid);
-	taken_next.lock = &tqp_ctx(&p->b)->lock;
-	taken_next.word = word_of_thread(p->m, pid);
-	begin_calls(s);
+	pid = stand_to_take(s, &p->b);
 	tqp_send(&p->b, &wr);
 	assert_true(taken_next.lock->owner != 0);
 	__atomic_store_n(&taken_next.lock->owner, 0, __ATOMIC_SEQ_CST);
@@ -300,15 +296,11 @@ static void test_silent_after_leaving(void **state)
 	struct scene *s = begin();
 	struct tpair *p = &s->p;
 	struct twr wr = from_b(p, MLX4_OPCODE_SEND, SH_SHORT + 1000);
-	pid_t pid = victim(s);
+	pid_t pid;
 
 	(void)state;
 	take_while_copying();
-	assert_true(single_step(pid));
-	stop(pid);
-	taken_next.lock = &tqp_ctx(&p->b)->lock;
-	taken_next.word = word_of_thread(p->m, pid);
-	begin_calls(s);
+	pid = stand_to_take(s, &p->b);
 	tqp_send(&p->b, &wr);
 	assert_true(taken_next.lock->owner != 0);
 	tqp_post(&p->b, &wr);

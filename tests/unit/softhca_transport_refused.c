@@ -228,12 +228,7 @@ static void lock_gone(uint32_t type, enum answer answer)
 	wr.signaled = true;
 	wr.raddr = (uintptr_t)p->amem;
 	wr.rkey = p->akey + 0x100;
-	pid = victim(s);
-	assert_true(single_step(pid));
-	stop(pid);
-	taken_next.lock = &tqp_ctx(&p->b)->lock;
-	taken_next.word = word_of_thread(p->m, pid);
-	begin_calls(s);
+	pid = stand_to_take(s, &p->b);
 	tqp_send(&p->b, &wr);
 	assert_true(taken_next.lock->owner != 0);
 	texpect_none(&p->bcq[0]);

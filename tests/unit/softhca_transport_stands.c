@@ -183,12 +183,7 @@ static void test_taken_meanwhile(void **state)
 		wr = tpair_wr(p, MLX4_OPCODE_SEND, SH_SHORT + 1000);
 		wr.sge[0] = (struct tsge){p->bmem + 500000, SH_SHORT + 1000, p->bkey};
 		wr.signaled = true;
-		pid = victim(s);
-		assert_true(single_step(pid));
-		stop(pid);
-		taken_next.lock = &tqp_ctx(&p->b)->lock;
-		taken_next.word = word_of_thread(p->m, pid);
-		begin_calls(s);
+		pid = stand_to_take(s, &p->b);
 		tqp_send(&p->b, &wr);
 		assert_true(taken_next.lock->owner != 0);
 		/* Another one is posted meanwhile. */
