@@ -15,7 +15,15 @@ counted() {
 	"$BENCH/device" --instance "$2" --calls '^post_send, RC SEND, 8 B$' --json "$tmp/json" >"$tmp/device.out" &&
 		jq -e '.calls[0] | select(.instructions > 0)' "$tmp/json" >"$tmp/$1"
 }
-costs_nothing() { counted "$@" && diff "$tmp/plain" "$tmp/$1"; }
+# As many as in the plain instance. A count is off now and then, by what an interrupted thread does again; one that is off three times in
+# a row is what the message costs.
+costs_nothing() {
+	for try in 1 2 3; do
+		echo "count $try"
+		counted "$@" && diff "$tmp/plain" "$tmp/$1" && return
+	done
+	return 1
+}
 # While a capture runs it does cost something: so what is counted here is what a capture would slow down.
 captured() {
 	"$SOFTHCA" capture "$1" -w "$tmp/capture" 2>"$tmp/capture.err" &
