@@ -28,6 +28,8 @@ enum {
 	DS_BATCH = 16,
 	DS_PIECES = 1000,
 	DS_HEARD = 64,
+	DS_PEERS = 1024,  /* the least recently used is given up for another one */
+	DS_AT_ONCE = 128, /* datagrams that one call takes from UDP: others may come as fast */
 	DS_PORTS = 8,
 	DS_FAILURES = 16,
 	DS_FAILURE_MS =
@@ -98,7 +100,8 @@ struct ds_peer {
 	union ds_addr addr, source;
 	struct ds_qp *qp;
 	struct ibv_ah *ah;
-	uint32_t qpn; /* 0: not known yet */
+	uint32_t qpn;	 /* 0: not known yet */
+	uint64_t sq_pos; /* of qp, behind the last datagram to this peer */
 	struct ds_header header;
 	struct ds_peer *next;
 };
@@ -142,8 +145,9 @@ struct ds {
 	unsigned int n_ports;
 	struct ds_failure failures[DS_FAILURES]; /* in turn */
 	unsigned int next_failure;
+	unsigned int n_peers;
 	struct ds_datagram *first, **end;
-	size_t waiting; /* bytes in this list */
+	size_t waiting; /* bytes of memory in this list */
 };
 
 static inline socklen_t ds_addr_len(const union ds_addr *addr)
@@ -164,7 +168,10 @@ void ds_map(union ds_addr *addr, int domain);
 
 /* ---- Queues (rsocket_dgram_queue.c) ---- */
 
-/* The QP of the port that an id was resolved to; makes one, which takes the id over (*id is NULL then). */
+/*
+ * The QP of the port that an id was resolved to. Makes one, which takes the id over (*id is NULL
+ * then), and wakes the threads that sleep: they have not armed it.
+ */
 int ds_get_qp(struct rs *rs, struct rdma_cm_id **id, struct ds_qp **qp);
 void ds_free_qps(struct rs *rs);
 void ds_forget_qps(struct rs *rs);
@@ -179,15 +186,17 @@ static inline uint8_t *ds_slot(const struct ds_qp *qp, uint32_t slot)
 
 /* ---- Peers (rsocket_dgram_peer.c) ---- */
 
-/* The peer of this address, with a QP and an address handle to it. Gives the lock away while it asks for a
- * new one. -EBADF: it has been closed meanwhile. */
+/*
+ * The peer of this address, with a QP and an address handle to it, which is there until the lock is
+ * given away. Gives the lock away while it asks for a new one. -EBADF: it has been closed meanwhile.
+ */
 int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **peer);
 void ds_free_peers(struct rs *rs);
 void ds_forget_peers(struct rs *rs);
 /* Sends by UDP from this address of the host, with the number of the QP. */
 ssize_t ds_send_udp(struct rs *rs, const union ds_addr *to, const union ds_addr *source,
 		    const struct ds_qp *qp, uint8_t op, const struct iovec *iov, size_t n);
-/* Takes what has come by UDP. True if there was any. */
+/* Takes what has come by UDP, DS_AT_ONCE at most. True if there was any: threads that sleep may want it. */
 bool ds_take_udp(struct rs *rs);
 
 #endif

@@ -44,7 +44,7 @@ static void drop_first(struct ds *ds)
 	ds->first = datagram->next;
 	if (!ds->first)
 		ds->end = &ds->first;
-	ds->waiting -= datagram->length;
+	ds->waiting -= sizeof(*datagram) + datagram->length;
 	free(datagram);
 }
 
@@ -199,12 +199,17 @@ static bool readable(const struct rs *rs)
 	return has_datagram(rs) || broken(rs);
 }
 
+static bool has_room(const struct ds_qp *qp)
+{
+	return qp->sq_pos - qp->sq_done < qp->send_slots || qp->broken;
+}
+
 static bool writable(const struct rs *rs)
 {
 	const struct ds_qp *qp;
 
 	for (qp = rs->ds->qps; qp; qp = qp->next)
-		if (qp->sq_pos - qp->sq_done == qp->send_slots && !qp->broken)
+		if (!has_room(qp))
 			return false;
 	return true;
 }
@@ -217,7 +222,7 @@ short ds_events(const struct rs *rs)
 
 /* ---- Sending ---- */
 
-static int post(const struct ds_peer *peer, const struct iovec *iov, size_t n, uint32_t length)
+static int post(struct ds_peer *peer, const struct iovec *iov, size_t n, uint32_t length)
 {
 	struct ds_qp *qp = peer->qp;
 	uint8_t *slot =
@@ -252,7 +257,7 @@ static int post(const struct ds_peer *peer, const struct iovec *iov, size_t n, u
 	}
 	if (ibv_post_send(qp->id->qp, &wr, &bad))
 		return -EIO;
-	qp->sq_pos++;
+	peer->sq_pos = ++qp->sq_pos;
 	return 0;
 }
 
@@ -266,9 +271,9 @@ static int find_peer(struct rs *rs, const struct iovec *iov, size_t n, size_t le
 		return ret;
 	if ((*peer)->header.length + length > (*peer)->qp->mtu)
 		return -EMSGSIZE;
-	/* The answer may have come. */
-	if (!(*peer)->qpn)
-		ds_take_udp(rs);
+	/* The answer may have come, and more, which a thread that sleeps does not see. */
+	if (!(*peer)->qpn && ds_take_udp(rs))
+		rs_wake(rs);
 	if ((*peer)->qpn)
 		return 0;
 	*sent = ds_send_udp(rs, &(*peer)->addr, &(*peer)->source, (*peer)->qp, RS_DATA, iov, n);
@@ -278,18 +283,28 @@ static int find_peer(struct rs *rs, const struct iovec *iov, size_t n, size_t le
 static ssize_t send_one(struct rs *rs, const struct iovec *iov, size_t n, size_t length, bool wait,
 			const union ds_addr *to)
 {
-	int state = cm_hold_cancel(), ret;
+	bool waits = false;
+	int64_t deadline = 0;
 	struct ds_peer *peer;
 	ssize_t sent = 0;
+	int ret;
 
-	ret = find_peer(rs, iov, n, length, to, &peer, &sent);
-	cm_let_cancel(state);
-	if (ret)
-		return ret < 0 ? ret : sent;
-	if (peer->qp->sq_pos - peer->qp->sq_done == peer->qp->send_slots)
-		ds_poll_qp(peer->qp);
-	if (peer->qp->sq_pos - peer->qp->sq_done == peer->qp->send_slots) {
-		ret = wait ? rs_wait(rs, writable, rs_deadline(rs->options.send_timeout)) : -EAGAIN;
+	/* The peer may be given up while this thread waits. */
+	for (;;) {
+		int state = cm_hold_cancel();
+
+		ret = find_peer(rs, iov, n, length, to, &peer, &sent);
+		cm_let_cancel(state);
+		if (ret)
+			return ret < 0 ? ret : sent;
+		if (!has_room(peer->qp))
+			ds_poll_qp(peer->qp);
+		if (has_room(peer->qp))
+			break;
+		if (!waits)
+			deadline = rs_deadline(rs->options.send_timeout);
+		waits = true;
+		ret = wait ? rs_wait(rs, writable, deadline) : -EAGAIN;
 		if (ret)
 			return ret;
 	}

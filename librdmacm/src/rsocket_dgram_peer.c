@@ -231,6 +231,40 @@ static void hear(struct ds *ds, const union ds_addr *from, uint32_t qpn)
 
 /* ---- Peers ---- */
 
+/* Nothing that was posted to it needs its address handle any more. */
+static bool is_idle(const struct ds_peer *peer)
+{
+	return peer->sq_pos <= peer->qp->sq_done || peer->qp->broken;
+}
+
+static void free_peer(struct ds *ds, struct ds_peer **at)
+{
+	struct ds_peer *peer = *at;
+
+	*at = peer->next;
+	ds->n_peers--;
+	ibv_destroy_ah(peer->ah);
+	free(peer);
+}
+
+/*
+ * Makes room for a peer. Who answers clients at ever new ports would keep all of them until
+ * rclose(). A peer that was given up is resolved again when a datagram goes there.
+ */
+static void give_one_up(struct ds *ds)
+{
+	struct ds_peer **at, **last = NULL;
+
+	for (at = &ds->peers; *at; at = &(*at)->next)
+		if (is_idle(*at))
+			last = at;
+	if (!last)
+		return;
+	*place_of(ds, &(*last)->addr) =
+		(struct ds_heard){.addr = (*last)->addr, .qpn = (*last)->qpn};
+	free_peer(ds, last);
+}
+
 /* Takes the id over. */
 static int make_peer(struct rs *rs, struct rdma_cm_id *id, const union ds_addr *addr,
 		     const union ds_addr *source)
@@ -256,8 +290,11 @@ static int make_peer(struct rs *rs, struct rdma_cm_id *id, const union ds_addr *
 		return ret;
 	}
 	make_header(peer);
+	if (rs->ds->n_peers >= DS_PEERS)
+		give_one_up(rs->ds);
 	peer->next = rs->ds->peers;
 	rs->ds->peers = peer;
+	rs->ds->n_peers++;
 	return 0;
 }
 
@@ -302,13 +339,8 @@ int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **resul
 
 void ds_free_peers(struct rs *rs)
 {
-	struct ds_peer *peer;
-
-	while ((peer = rs->ds->peers)) {
-		rs->ds->peers = peer->next;
-		ibv_destroy_ah(peer->ah);
-		free(peer);
-	}
+	while (rs->ds->peers)
+		free_peer(rs->ds, &rs->ds->peers);
 }
 
 void ds_forget_peers(struct rs *rs)
@@ -397,7 +429,7 @@ static void keep(struct ds *ds, const union ds_addr *from, const uint8_t *data, 
 	memcpy(datagram->data, data, length);
 	*ds->end = datagram;
 	ds->end = &datagram->next;
-	ds->waiting += length;
+	ds->waiting += sizeof(*datagram) + length;
 }
 
 /* The address of this host that it came to, without a port. False: the kernel has not told. */
@@ -523,8 +555,9 @@ bool ds_take_udp(struct rs *rs)
 	bool some = false;
 	union ds_addr from;
 	ssize_t length;
+	int i;
 
-	for (;;) {
+	for (i = 0; i < DS_AT_ONCE; i++) {
 		struct iovec iov;
 		struct msghdr msg = {
 			.msg_name = &from,

@@ -190,6 +190,7 @@ int ds_get_qp(struct rs *rs, struct rdma_cm_id **id, struct ds_qp **result)
 	}
 	qp->next = rs->ds->qps;
 	rs->ds->qps = qp;
+	rs_wake(rs);
 	*result = qp;
 	return 0;
 }
