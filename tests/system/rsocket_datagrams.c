@@ -191,7 +191,7 @@ static void test_taken_by_a_sender(void)
 	int i, fd = mute(&busy.to);
 
 	choose_cpu();
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 60; i++) {
 		int other = bound(SOCK_DGRAM, &unused);
 		pthread_t sending, thread;
 

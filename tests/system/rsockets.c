@@ -134,6 +134,39 @@ static void test_data(void)
 	memset(&wish, 0, sizeof(wish));
 }
 
+enum { MESSAGES = 140000 };
+
+static void *send_bytes(void *arg)
+{
+	for (int i = 0; i < MESSAGES; i++) {
+		uint8_t data = (uint8_t)(i % 251);
+
+		CHECK(rsend(*(int *)arg, &data, 1, 0) == 1);
+	}
+	return NULL;
+}
+
+/* More messages than their 16-bit numbers have values. */
+static void test_many(void)
+{
+	pthread_t thread;
+	uint8_t data[64];
+	int ends[2], got;
+
+	pair(ends);
+	alarm(2 * LONG_MS / 1000); /* a stream that stands still ends the test */
+	CHECK(!pthread_create(&thread, NULL, send_bytes, &ends[0]));
+	for (int i = 0; i < MESSAGES; i += got) {
+		got = (int)rrecv(ends[1], data, sizeof(data), 0);
+		CHECK(got > 0);
+		for (int j = 0; j < got; j++)
+			CHECK(data[j] == (uint8_t)((i + j) % 251));
+	}
+	CHECK(!pthread_join(thread, NULL));
+	alarm(0);
+	close_pair(ends);
+}
+
 /* Messages of one write, and of several. */
 static const size_t sizes[] = {65, 8191, 8192, 8193, 24577, 32768, 32769, 65536, 100001, 300000};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), LONGEST = 300000 };
@@ -477,10 +510,9 @@ static void test_leaves_nothing(void)
 }
 
 static const struct rsocket_test tests[] = {
-	{"data", test_data},	   {"pieces", test_pieces},
-	{"flags", test_flags},	   {"ends", test_ends},
-	{"options", test_options}, {"threads", test_threads},
-	{"iomap", test_iomap},	   {"leaves_nothing", test_leaves_nothing},
+	{"data", test_data},	   {"many", test_many},	  {"pieces", test_pieces},
+	{"flags", test_flags},	   {"ends", test_ends},	  {"options", test_options},
+	{"threads", test_threads}, {"iomap", test_iomap}, {"leaves_nothing", test_leaves_nothing},
 };
 
 int main(int argc, char **argv)
