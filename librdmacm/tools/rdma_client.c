@@ -32,7 +32,7 @@ static int exchange(struct rdma_cm_id *id, int inline_flag)
 		goto dereg_send;
 	}
 	if (rdma_connect(id, NULL)) {
-		tool_fail("rdma_connect");
+		tool_fail_at("rdma_connect", rdma_get_peer_addr(id));
 		goto dereg_send;
 	}
 	if (rdma_post_send(id, NULL, send_msg, sizeof(send_msg), send_mr, inline_flag))
@@ -65,7 +65,7 @@ static int run(const char *server, const char *port, int qp_type)
 	if (!res)
 		return -1;
 	if (rdma_create_ep(&id, res, NULL, &attr)) {
-		tool_fail("rdma_create_ep");
+		tool_fail_at("rdma_create_ep", res->ai_dst_addr);
 		goto free;
 	}
 	if (attr.cap.max_inline_data >= sizeof(send_msg))

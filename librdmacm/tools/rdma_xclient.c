@@ -42,7 +42,7 @@ static int talk(struct rdma_cm_id *id)
 	if (!mr)
 		return tool_fail("rdma_reg_msgs");
 	if (rdma_connect(id, NULL)) {
-		tool_fail("rdma_connect");
+		tool_fail_at("rdma_connect", rdma_get_peer_addr(id));
 		goto dereg;
 	}
 	answer = &id->event->param.conn;
@@ -72,7 +72,7 @@ static int run(const char *server, const char *port, int qp_type)
 	if (!res)
 		return -1;
 	if (rdma_create_ep(&id, res, NULL, &attr)) {
-		tool_fail("rdma_create_ep");
+		tool_fail_at("rdma_create_ep", res->ai_dst_addr);
 	} else {
 		ret = talk(id);
 		rdma_destroy_ep(id);

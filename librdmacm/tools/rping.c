@@ -295,7 +295,7 @@ static int serve(struct ping *p)
 		goto free;
 	}
 	if (rdma_bind_addr(listen_id, res->ai_src_addr)) {
-		tool_fail("rdma_bind_addr");
+		tool_fail_at("rdma_bind_addr", res->ai_src_addr);
 		goto destroy;
 	}
 	debug(p, "rdma_bind_addr successful");
@@ -351,7 +351,7 @@ static int run_pings(struct ping *p)
 	long done = 0;
 
 	if (rdma_connect(p->id, &param))
-		return tool_fail("rdma_connect");
+		return tool_fail_at("rdma_connect", rdma_get_peer_addr(p->id));
 	debug(p, "rdma_connect successful");
 	while (!p->count || done < p->count) {
 		if (ping(p, done))
@@ -376,8 +376,10 @@ static int resolve(struct ping *p, struct rdma_addrinfo *res)
 	ret = rdma_resolve_addr(p->id, source ? source->ai_src_addr : NULL, res->ai_dst_addr, 2000);
 	if (source)
 		rdma_freeaddrinfo(source);
-	if (ret)
+	if (ret && p->source) /* either address may be the wrong one */
 		return tool_fail("rdma_resolve_addr");
+	if (ret)
+		return tool_fail_at("rdma_resolve_addr", res->ai_dst_addr);
 	if (rdma_resolve_route(p->id, 2000))
 		return tool_fail("rdma_resolve_route");
 	return 0;

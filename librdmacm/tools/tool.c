@@ -17,6 +17,22 @@ int tool_fail(const char *what)
 	return -1;
 }
 
+int tool_fail_at(const char *what, const struct sockaddr *addr)
+{
+	socklen_t len = addr && addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+							    : sizeof(struct sockaddr_in);
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+	int error = errno;
+
+	if (!addr || getnameinfo(addr, len, host, sizeof(host), port, sizeof(port),
+				 NI_NUMERICHOST | NI_NUMERICSERV)) {
+		errno = error;
+		return tool_fail(what);
+	}
+	fprintf(stderr, "%s: %s (%s, port %s)\n", what, strerror(error), host, port);
+	return -1;
+}
+
 struct rdma_addrinfo *tool_address(const char *node, const char *service, int flags, int qp_type)
 {
 	struct rdma_addrinfo hints, *res;
@@ -28,8 +44,9 @@ struct rdma_addrinfo *tool_address(const char *node, const char *service, int fl
 	ret = rdma_getaddrinfo(node, service, &hints, &res);
 	if (!ret)
 		return res;
-	fprintf(stderr, "rdma_getaddrinfo: %s\n",
-		ret == -1 || ret == EAI_SYSTEM ? strerror(errno) : gai_strerror(ret));
+	fprintf(stderr, "rdma_getaddrinfo: %s (%s, port %s)\n",
+		ret == -1 || ret == EAI_SYSTEM ? strerror(errno) : gai_strerror(ret),
+		node ? node : "any address", service ? service : "0");
 	return NULL;
 }
 
@@ -127,7 +144,7 @@ int tool_serve(struct rdma_addrinfo *res, struct ibv_qp_init_attr *attr,
 	int ret = -1;
 
 	if (rdma_create_ep(&listen_id, res, NULL, attr))
-		return tool_fail("rdma_create_ep");
+		return tool_fail_at("rdma_create_ep", res->ai_src_addr);
 	if (rdma_listen(listen_id, 0)) {
 		tool_fail("rdma_listen");
 	} else if (rdma_get_request(listen_id, &id)) {

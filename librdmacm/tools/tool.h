@@ -10,6 +10,9 @@
 /* Prints "WHAT: reason of errno" to standard error. Returns -1. */
 int tool_fail(const char *what);
 
+/* The same with the address, of IPv4 or IPv6, and the port that it was about. */
+int tool_fail_at(const char *what, const struct sockaddr *addr);
+
 /* rdma_getaddrinfo() with a message. NULL on failure. */
 struct rdma_addrinfo *tool_address(const char *node, const char *service, int flags, int qp_type);
 

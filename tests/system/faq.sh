@@ -191,6 +191,19 @@ second='"$0" "$@" & for _ in $(seq 100); do timeout 1 "$0" "$@" 2>&1 | grep ": C
 faq "rdma_create_ep: Cannot assign requested address" "${cm_our[@]}" sh -c "$second" "$(cm_tool rdma_server)"
 faq "rdma_bind_addr: Cannot assign requested address" "${cm_our[@]}" sh -c "$second" "$(cm_tool rping)" -s
 faq "bind address failed: Cannot assign requested address" "${cm_our[@]}" sh -c "$second" "$(cm_tool ucmatose)"
+# Root has all ports, unless it gives up the capability for them.
+user=()
+if [ "$(id -u)" -eq 0 ]; then
+	user=(setpriv --bounding-set=-net_bind_service --inh-caps=-net_bind_service)
+fi
+faq "rdma_create_ep: Permission denied" "${user[@]}" "${cm_our[@]}" "$(cm_tool rdma_server)" -p 80
+faq "rdma_bind_addr: Permission denied" "${user[@]}" "${cm_our[@]}" "$(cm_tool rping)" -s -p 80
+faq "bind address failed: Permission denied" "${user[@]}" "${cm_our[@]}" "$(cm_tool ucmatose)" -p 80
+# A server whose instance ends.
+# shellcheck disable=SC2016 # sh
+ended='"$0" "$@" & until "$SOFTHCA" show "$SOFTHCA_INSTANCE" | grep -q state=listening; do sleep 0.05; done; "$SOFTHCA" stop "$SOFTHCA_INSTANCE"; wait'
+faq "rdma_get_request: Input/output error" "${cm_our[@]}" sh -c "$ended" "$(cm_tool rping)" -s
+faq "failure in rdma_get_cm_event: Input/output error" "${cm_our[@]}" sh -c "$ended" "$(cm_tool ucmatose)"
 if command -v rping >/dev/null; then
 	faq "cma event RDMA_CM_EVENT_REJECTED, error 8" rping -c -a 127.0.0.1
 	if [ -e /sys/class/infiniband_verbs ]; then
