@@ -117,7 +117,7 @@ static struct {
  * The victim is stopped before it does anything, and will seem to have taken the requester's lock of
  * this QP as soon as that is free: taking_copy() sees to it, or what else the test puts in place.
  */
-static pid_t stand_to_take(struct scene *s, const struct tqp *qp)
+static pid_t stand_to_take(struct scene *s, struct tqp *qp)
 {
 	pid_t pid = victim(s);
 
