@@ -234,7 +234,6 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca,
 		return true;
 	case SH_PORT_FATAL:
 		*event = PORT_DEVICE_FATAL;
-		fail(k, hca);
 		return true;
 	}
 	status_say(st, EINVAL, "unknown port event: up, down, lid, pkey, sm and fatal are known");
@@ -282,7 +281,9 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 	sh_unlock(&k->dev, &hca->port_lock);
 	if (!changed)
 		return true;
+	/* Behind the lock: that takes those of QPs. */
 	if (event == PORT_DEVICE_FATAL) {
+		fail(k, index);
 		tell_failed(k, index);
 		return true;
 	}

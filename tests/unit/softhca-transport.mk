@@ -41,18 +41,18 @@ softhca_transport_kill_LDADD = $(softhca_transport_libs)
 
 softhca_transport_stop_SOURCES = softhca_transport_stop.c softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_stop_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_stop_LDADD = $(softhca_transport_libs)
+softhca_transport_stop_LDADD = libsofthca-pair.a $(softhca_stepped_libs)
 softhca_transport_rearm_SOURCES = softhca_transport_rearm.c softhca_scene.h softhca_step.h
 softhca_transport_rearm_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_rearm_LDADD = $(softhca_transport_libs)
+softhca_transport_rearm_LDADD = libsofthca-pair.a $(softhca_stepped_libs)
 
 softhca_transport_stop_once_SOURCES = softhca_transport_stop_once.c softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_stop_once_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_stop_once_LDADD = $(softhca_transport_libs)
+softhca_transport_stop_once_LDADD = libsofthca-pair.a $(softhca_stepped_libs)
 
 softhca_transport_stands_SOURCES = softhca_transport_stands.c softhca_stands_rig.h softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_stands_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_stands_LDADD = $(softhca_transport_libs)
+softhca_transport_stands_LDADD = libsofthca-pair.a $(softhca_stepped_libs)
 
 check_PROGRAMS += softhca_transport_held
 softhca_transport_held_SOURCES = softhca_transport_held.c softhca_stands_rig.h softhca_stop_rig.h softhca_scene.h softhca_step.h
@@ -62,12 +62,12 @@ softhca_transport_held_LDADD = $(softhca_transport_libs)
 check_PROGRAMS += softhca_transport_refused
 softhca_transport_refused_SOURCES = softhca_transport_refused.c softhca_stands_rig.h softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_refused_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_refused_LDADD = $(softhca_transport_libs)
+softhca_transport_refused_LDADD = libsofthca-pair.a $(softhca_stepped_libs)
 
 check_PROGRAMS += softhca_transport_replace
 softhca_transport_replace_SOURCES = softhca_transport_replace.c softhca_scene.h softhca_step.h
 softhca_transport_replace_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_replace_LDADD = $(softhca_transport_libs)
+softhca_transport_replace_LDADD = libsofthca-pair.a $(softhca_stepped_libs)
 
 check_PROGRAMS += softhca_transport_packets
 softhca_transport_packets_SOURCES = softhca_transport_packets.c

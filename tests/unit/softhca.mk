@@ -1,7 +1,17 @@
 # Unit tests of softhca.
 
 softhca_device_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir) -I$(top_srcdir)/libmlx4/src
-softhca_device_libs = libsofthca-mock.a $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
+# The device as it checks the order of locks (softhca_order.h).
+softhca_ordered = $(top_builddir)/softhca/device/libsofthca-ordered.a
+softhca_device_libs = libsofthca-mock.a $(top_builddir)/softhca/host/libsofthca-host.la $(softhca_ordered) -lcmocka -ldl
+# As users get it, for tests that stop a thread at many of its instructions.
+softhca_stepped_libs = libsofthca-mock.a $(top_builddir)/softhca/host/libsofthca-host.la \
+	$(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
+
+# Compiled as the tree is, whatever make was told for the tests: so without what it was told.
+$(softhca_ordered): made-anew
+	@MAKEFLAGS="$${MAKEFLAGS%% -- *}" $(MAKE) -C $(top_builddir)/softhca/device libsofthca-ordered.a
+.PHONY: made-anew
 
 check_LIBRARIES += libsofthca-mock.a
 libsofthca_mock_a_SOURCES = softhca_mock.c softhca_mock.h
@@ -40,6 +50,12 @@ softhca_txn_LDADD = $(softhca_device_libs)
 softhca_kill_SOURCES = softhca_kill.c softhca_step.h
 softhca_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_kill_LDADD = $(softhca_device_libs)
+# The order in which threads take these locks.
+check_PROGRAMS += softhca_lock_order
+softhca_lock_order_SOURCES = softhca_lock_order.c softhca_order.h
+softhca_lock_order_CPPFLAGS = $(softhca_device_cppflags) -include $(srcdir)/softhca_order.h
+softhca_lock_order_CFLAGS = $(AM_CFLAGS) -fno-omit-frame-pointer
+softhca_lock_order_LDADD = $(softhca_device_libs)
 check_PROGRAMS += softhca_clock
 softhca_clock_SOURCES = softhca_clock.c
 softhca_clock_CPPFLAGS = $(softhca_device_cppflags)

@@ -2,7 +2,7 @@
 
 softhca_kernel_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)
 softhca_kernel_libs = libsofthca-kerneltest.a $(top_builddir)/softhca/kernel/libsofthca-kernel.la \
-	$(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
+	$(top_builddir)/softhca/host/libsofthca-host.la $(softhca_ordered) -lcmocka -ldl
 
 check_LIBRARIES += libsofthca-kerneltest.a
 libsofthca_kerneltest_a_SOURCES = softhca_kernel.c softhca_kernel.h softhca_place.h

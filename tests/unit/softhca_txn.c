@@ -22,7 +22,10 @@
 #include "softhca/device/queues/cqe.h"
 #include "softhca_mock.h"
 
-/* Two objects with locks, and words in each of them. Two SRQ slots serve as such. */
+/*
+ * Two objects with locks, and words in each of them. An SRQ slot serves as such, and behind it in the order of
+ * locks the place of CQs.
+ */
 struct pair {
 	struct mock *m;
 	struct sh_srq *a, *b;
@@ -32,7 +35,7 @@ static void pair_open(struct pair *p)
 {
 	p->m = mock_new(NULL);
 	p->a = (struct sh_srq *)sh_hca_table(&p->m->dev, 0, SH_HCA_SRQS) + 100;
-	p->b = p->a + 1;
+	p->b = (struct sh_srq *)((struct sh_cq *)sh_hca_table(&p->m->dev, 0, SH_HCA_CQS) + 100);
 	sh_lock_init(&p->a->lock);
 	sh_lock_init(&p->b->lock);
 }
