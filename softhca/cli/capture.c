@@ -17,6 +17,7 @@
 
 #include "softhca/host/process.h"
 #include "pcapng.h"
+#include "plural.h"
 #include "softhca.h"
 #include "tapped.h"
 
@@ -313,8 +314,8 @@ static void report(struct capture *c, uint64_t lost)
 		c->err = pcapng_end(c->out, c->began, sh_since_1970(), c->seen + lost + damaged,
 				    lost + damaged);
 	flush(c);
-	complain("%" PRIu64 " packet%s captured, %" PRIu64 " lost%s", c->seen,
-		 c->seen == 1 ? "" : "s", lost,
+	complain("%" PRIu64 " packet%s captured, %" PRIu64 " lost%s", c->seen, plural(c->seen),
+		 lost,
 		 lost ? ": they came faster than this command took them; --host, --qp and --snap "
 			"make them fewer and shorter"
 		      : "");

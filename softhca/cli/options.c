@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plural.h"
 #include "softhca.h"
 #include "softhca/wire/address.h"
 
@@ -374,10 +375,13 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 	if (opt->device.wire.n && opt->device.wire.n != opt->device.hosts *
 								opt->device.hcas_per_host *
 								opt->device.ports) {
-		complain("--wire names %u address(es), and the instance has %u port(s): name one "
+		unsigned int ports =
+			opt->device.hosts * opt->device.hcas_per_host * opt->device.ports;
+
+		complain("--wire names %u address%s, and the instance has %u port%s: name one "
 			 "for each port, in their order",
-			 opt->device.wire.n,
-			 opt->device.hosts * opt->device.hcas_per_host * opt->device.ports);
+			 opt->device.wire.n, opt->device.wire.n == 1 ? "" : "es", ports,
+			 plural(ports));
 		return false;
 	}
 	if (!opt->device.driver_abi)

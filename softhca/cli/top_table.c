@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "plural.h"
 #include "top.h"
 
 enum kind {
@@ -640,7 +641,7 @@ void top_summary(const struct top_look *before, const struct top_look *after, ch
 	snprintf(text, sizeof(text),
 		 "%.20s: %zu process%s, %.0f QP%s; %s messages/s, %sB/s; %s commands/s",
 		 name ? name + 1 : path, clients, clients == 1 ? "" : "es", is[1],
-		 is[1] == 1 ? "" : "s", sent, data, commands);
+		 plural((uint64_t)is[1]), sent, data, commands);
 	snprintf(line, TOP_WIDTH, "%.*s", TOP_WIDTH - 1, text);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "plural.h"
 #include "softhca/protocol.h"
 #include "waits.h"
 
@@ -53,11 +54,6 @@ const char *state_word(char state)
 		return "ended";
 	}
 	return "idle";
-}
-
-static const char *plural(uint32_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 /* ---- threads ---- */

@@ -245,7 +245,7 @@ IN_FRONT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void
 	call_returned_object(&c, cq);
 	if (cq) {
 		say_cq(&c, cq);
-		call_say(&c, ", %d entries", cq->cqe);
+		call_say(&c, cq->cqe == 1 ? ", %d entry" : ", %d entries", cq->cqe);
 	}
 	call_end(&c);
 	ops_wrap(context);
