@@ -477,7 +477,7 @@ static int received(struct run *run, const struct ibv_wc *wc)
 	int ret;
 
 	if (i < 0)
-		return pp_fail(0, NULL, "Unable to find qp %" PRIx32, wc->qp_num);
+		return pp_fail(0, NULL, "Unable to find QP 0x%06" PRIx32, wc->qp_num);
 	peer = &run->peer[i];
 	if (peer->received == (uint64_t)run->opt->iters)
 		return pp_fail(EPROTO, "Both sides need the same number of tests (-n).",

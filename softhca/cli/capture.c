@@ -131,7 +131,7 @@ static int parse_option(int argc, char **argv, int *at, struct options *o)
 		o->host_given = ok = parse_host(value, &o->host);
 		break;
 	default:
-		o->qp_given = ok = parse_number("--qp", value, 0, 0xffffff, &o->qpn);
+		o->qp_given = ok = parse_qp(value, 0, &o->qpn);
 	}
 	return ok ? 1 : -1;
 }

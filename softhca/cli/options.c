@@ -2,6 +2,7 @@
 /* The options of `run` and `start`. */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -25,6 +26,18 @@ bool parse_number(const char *what, const char *text, unsigned long min, unsigne
 		return false;
 	}
 	return true;
+}
+
+bool parse_qp(const char *text, unsigned long min, unsigned long *qpn)
+{
+	/* Tools print "QPN 000048", too, which is no decimal number, and strtoul() takes it for octal. */
+	if (text[0] == '0' && isdigit((unsigned char)text[1])) {
+		complain(
+			"--qp takes 0x000048 or 72, not \"%s\": if that is hexadecimal, write 0x%s",
+			text, text);
+		return false;
+	}
+	return parse_number("--qp", text, min, 0xffffff, qpn);
 }
 
 bool parse_length(const char *what, const char *text, uint64_t min_ns, uint64_t max_ns,

@@ -128,14 +128,14 @@ static void add_lock(char text[WORDS], const struct look *l, const struct sh_hel
 	switch (h->kind) {
 	case SH_LOCK_REQUESTER:
 	case SH_LOCK_RESPONDER:
-		add(text, "%s lock of QP 0x%" PRIx32,
+		add(text, "%s lock of QP 0x%06" PRIx32,
 		    h->kind == SH_LOCK_REQUESTER ? "requester" : "responder", h->number);
 		break;
 	case SH_LOCK_CQ:
-		add(text, "lock of CQ 0x%" PRIx32, h->number);
+		add(text, "lock of CQ 0x%06" PRIx32, h->number);
 		break;
 	case SH_LOCK_SRQ:
-		add(text, "lock of SRQ 0x%" PRIx32, h->number);
+		add(text, "lock of SRQ 0x%06" PRIx32, h->number);
 		break;
 	case SH_LOCK_EVQ:
 		add(text, "lock of event queue %" PRIu32, h->number);
@@ -327,7 +327,7 @@ void due_name(char text[WORDS], const struct look *l, const struct sh_due *d)
 		break;
 	default:
 		add_device(text, l, d->hca);
-		add(text, " %s 0x%" PRIx32 ", ",
+		add(text, " %s 0x%06" PRIx32 ", ",
 		    of_srq ? "SRQ"
 		    : d->kind == SH_DUE_POLL || d->kind == SH_DUE_ARM || d->kind == SH_DUE_EVENT
 			    ? "CQ"
@@ -339,7 +339,7 @@ void due_name(char text[WORDS], const struct look *l, const struct sh_due *d)
 		return;
 	add(text, "; peer ");
 	add_device(text, l, d->peer_hca);
-	add(text, " QP 0x%" PRIx32, d->peer_qpn);
+	add(text, " QP 0x%06" PRIx32, d->peer_qpn);
 	if (!d->peer_proc)
 		return;
 	add(text, ", ");
@@ -412,7 +412,7 @@ static void add_send(char text[WORDS], const struct look *l, const struct sh_due
 			add(text, "; %" PRIu32 " receive%s posted there", d->peer_has,
 			    plural(d->peer_has));
 			if (d->srqn)
-				add(text, " in SRQ 0x%" PRIx32, d->srqn);
+				add(text, " in SRQ 0x%06" PRIx32, d->srqn);
 		}
 	}
 	if (d->engine && d->lost != SH_LOST_ENGINE)

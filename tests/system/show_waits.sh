@@ -64,7 +64,7 @@ due() {
 		>/dev/null || { cat "$tmp/json"; return 1; }
 }
 
-qp='QP 0x[0-9a-f]*'
+qp='QP 0x[0-9a-f]\{6\}'
 
 situation receive
 ok "a receiver that waits for a message that its peer has not posted" before_long says \
