@@ -299,6 +299,14 @@ static void parts(const char *list, const json_t *objects, int indent)
 	}
 }
 
+/* What people are shown for the name of a member of this object. */
+static const char *shown(const json_t *object, const char *key)
+{
+	/* Of the daemon: refusals are among what it is for, and "failed: 2" looks like an error. */
+	return !strcmp(key, "failed") && json_object_get(object, "commands") ? "commands_refused"
+									     : key;
+}
+
 static void members(const json_t *object, int indent, const char *skip)
 {
 	const char *key;
@@ -325,7 +333,7 @@ static void members(const json_t *object, int indent, const char *skip)
 			continue;
 		}
 		text = cell(key, value);
-		if (text && asprintf(&line, "%s: %s", key, text) >= 0)
+		if (text && asprintf(&line, "%s: %s", shown(object, key), text) >= 0)
 			print_wrapped(indent, indent + 4, line);
 		free(line);
 		free(text);

@@ -195,12 +195,25 @@ static void queues(void **state)
 	free(text);
 }
 
+/* A count of commands that ended in an error, such as a probe of a library, is no error of the daemon's. */
+static void refused(void **state)
+{
+	char *text = rendered(from(
+		"{\"daemon\": {\"commands\": 24, \"failed\": 2}, \"other\": {\"failed\": 1}}"));
+
+	(void)state;
+	assert_string_equal(text,
+			    "daemon\n  commands: 24\n  commands_refused: 2\nother\n  failed: 1\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small),	 cmocka_unit_test(many_columns),
 		cmocka_unit_test(crowded_cells), cmocka_unit_test(long_words),
 		cmocka_unit_test(nested),	 cmocka_unit_test(queues),
+		cmocka_unit_test(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
