@@ -99,8 +99,8 @@ int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct 
 
 	new.free_slots = calloc(new.slots, sizeof *new.free_slots);
 	if (!new.free_slots)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate the list of %d receive buffers",
-			       new.slots);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate the list of %d receive buffer%s",
+			       new.slots, pp_plural(new.slots));
 	new.base =
 		mmap(NULL, new.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (new.base == MAP_FAILED) {
@@ -241,8 +241,9 @@ int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint
 		return 0;
 	if (byte_len != content->headroom + content->size)
 		return pp_fail(EBADMSG, "Both sides need the same size (-s).",
-			       "Message %" PRIu64 " has %" PRIu32 " bytes instead of %" PRIu32,
-			       iter, byte_len, content->headroom + content->size);
+			       "Message %" PRIu64 " has %" PRIu32 " byte%s instead of %" PRIu32,
+			       iter, byte_len, pp_plural(byte_len),
+			       content->headroom + content->size);
 	at = first_difference(message, content->size, stream, iter);
 	if (at < content->size)
 		return pp_fail(EBADMSG,
@@ -265,5 +266,6 @@ int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint
 void pp_print_verified(const struct pp_content *content)
 {
 	if (content->verify)
-		printf("contents of %" PRIu64 " messages verified\n", content->verified);
+		printf("contents of %" PRIu64 " message%s verified\n", content->verified,
+		       pp_plural(content->verified));
 }

@@ -224,9 +224,10 @@ int pp_accept(const struct pp_options *opt, int listener)
 		sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	while (sock < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (sock < 0 && errno == EAGAIN)
-		return pp_fail(
-			ETIMEDOUT, "Start the client side: the same command with this host's name.",
-			"No client connected to port %d in %d seconds", opt->port, opt->timeout);
+		return pp_fail(ETIMEDOUT,
+			       "Start the client side: the same command with this host's name.",
+			       "No client connected to port %d in %d second%s", opt->port,
+			       opt->timeout, pp_plural(opt->timeout));
 	if (sock < 0)
 		return pp_fail(errno, NULL, "accept() failed on port %d", opt->port);
 	set_timeout(sock, opt->timeout);
@@ -279,7 +280,7 @@ int pp_send_dest(int sock, enum pp_wire wire, const struct pp_dest *dest, int n)
 	int ret;
 
 	if (!msg)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d messages", n);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d message%s", n, pp_plural(n));
 	for (int i = 0; i < n; i++)
 		pp_format_dest(wire, &dest[i], msg + i * length);
 	ret = send_all(sock, msg, n * length);

@@ -42,7 +42,8 @@ static int make_srq(struct pp_pair *pair)
 		return pp_fail(errno,
 			       "ibv_devinfo -v shows the device's max_srq and max_srq_wr; -r "
 			       "lowers what is asked for.",
-			       "Couldn't create SRQ of %d receives", pair->depth);
+			       "Couldn't create SRQ of %d receive%s", pair->depth,
+			       pp_plural(pair->depth));
 	return 0;
 }
 
@@ -82,7 +83,8 @@ static int set_up(struct pp_pair *pair)
 
 	pair->link = calloc(pair->n, sizeof *pair->link);
 	if (!pair->link)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d connections", pair->n);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d connection%s", pair->n,
+			       pp_plural(pair->n));
 	pair->context = pp_open_device(opt->ib_dev);
 	if (!pair->context)
 		return -ENODEV;
@@ -211,8 +213,8 @@ static int send_addresses(const struct pp_pair *pair, int sock)
 	int ret;
 
 	if (!dest)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d addresses",
-			       pair->kind->wire_count);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d address%s",
+			       pair->kind->wire_count, pair->kind->wire_count == 1 ? "" : "es");
 	for (int i = 0; i < pair->n; i++)
 		dest[i] = pair->link[i].local;
 	ret = pp_send_dest(sock, PP_WIRE_PLAIN, dest, pair->kind->wire_count);
@@ -226,14 +228,15 @@ static int recv_addresses(struct pp_pair *pair, int sock)
 	int ret;
 
 	if (!dest)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d addresses",
-			       pair->kind->wire_count);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d address%s",
+			       pair->kind->wire_count, pair->kind->wire_count == 1 ? "" : "es");
 	ret = pp_recv_dest(sock, PP_WIRE_PLAIN, dest, pair->kind->wire_count);
 	for (int i = 0; i < pair->n && !ret; i++) {
 		pair->link[i].remote = dest[i];
 		if (!dest[i].qpn)
 			ret = pp_fail(EPROTO, "Both sides need the same number of QPs (-q).",
-				      "The other side has %d QPs, not %d", i, pair->n);
+				      "The other side has %d QP%s, not %d", i, pp_plural(i),
+				      pair->n);
 	}
 	free(dest);
 	return ret;

@@ -19,6 +19,12 @@
 int pp_fail(int err, const char *advice, const char *what, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What follows the name of things that are counted: "" of one, else "s". */
+static inline const char *pp_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 /* ---- Devices (device.c) ---- */
 
 /* Opens the device called NAME, or with NULL the first one. NULL on failure. */

@@ -23,7 +23,7 @@ static int timed_out(int timeout)
 		ETIMEDOUT,
 		"Is the other side still running, and was -n the same there? On UC and UD a lost "
 		"message is lost for good.",
-		"No completion in %d seconds", timeout);
+		"No completion in %d second%s", timeout, pp_plural(timeout));
 }
 
 int pp_arm(struct pp_queue *queues, int n)

@@ -539,9 +539,16 @@ static void wait_for_a_line(void)
 		;
 }
 
+/* What follows the name of things that are counted. */
+static const char *plural(int n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void run_rank(int p)
 {
 	const char *name = rc ? "RC" : rc_srq ? "RC with SRQ" : "XRC";
+	int queues = rc || rc_srq ? procs * (nodes - 1) : 2 * (nodes - 1);
 
 	place = p;
 	me = node * procs + p;
@@ -562,10 +569,10 @@ static void run_rank(int p)
 		wait_for_a_line();
 	all_gather(); /* node 0 has got its line, if it waited for one */
 	if (me == 0)
-		printf("%s: %d nodes of %d ranks: %d messages verified by each rank; %d QPs per "
+		printf("%s: %d nodes of %d rank%s: %d message%s verified by each rank; %d QP%s per "
 		       "rank\n",
-		       name, nodes, procs, received,
-		       rc || rc_srq ? procs * (nodes - 1) : 2 * (nodes - 1));
+		       name, nodes, procs, plural(procs), received, plural(received), queues,
+		       plural(queues));
 	close_all();
 	free(mine);
 	free(cards);

@@ -208,7 +208,8 @@ static int make_srq(struct run *run)
 	run->srq = ibv_create_xrc_srq(run->pd, run->domain, run->queue[RECV_CQ].cq, &attr);
 	if (!run->srq)
 		return pp_fail(errno, "ibv_devinfo -v shows the device's max_srq and max_srq_wr.",
-			       "Couldn't create SRQ of %d receives", run->depth);
+			       "Couldn't create SRQ of %d receive%s", run->depth,
+			       pp_plural(run->depth));
 	return 0;
 }
 
@@ -234,7 +235,8 @@ static int set_up(struct run *run)
 
 	run->peer = calloc(run->n, sizeof *run->peer);
 	if (!run->peer)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d connections", run->n);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d connection%s", run->n,
+			       pp_plural(run->n));
 	for (int i = 0; i < run->n; i++)
 		run->peer[i].sock = -1;
 	run->context = pp_open_device(opt->ib_dev);
@@ -475,11 +477,12 @@ static int received(struct run *run, const struct ibv_wc *wc)
 	int ret;
 
 	if (i < 0)
-		return pp_fail(0, NULL, "Unable to find qp %" PRIx32, wc->qp_num);
+		return pp_fail(0, NULL, "Unable to find QP 0x%06" PRIx32, wc->qp_num);
 	peer = &run->peer[i];
 	if (peer->received == (uint64_t)run->opt->iters)
 		return pp_fail(EPROTO, "Both sides need the same number of tests (-n).",
-			       "Peer %d sent more than %d messages", i, run->opt->iters);
+			       "Peer %d sent more than %d message%s", i, run->opt->iters,
+			       pp_plural(run->opt->iters));
 	ret = pp_check_message(&run->content, wc->wr_id,
 			       pp_stream(peer->remote.send_qpn, peer->remote.psn), peer->received,
 			       wc->byte_len);

@@ -175,8 +175,8 @@ static int take_path(struct stream *stream, struct file *file, const struct head
 
 	step("opening: ");
 	if (!length || length > sizeof(file->path)) {
-		fprintf(stderr, "rcopy: a path of %zu bytes; another program may be the client\n",
-			length);
+		fprintf(stderr, "rcopy: a path of %zu byte%s; another program may be the client\n",
+			length, tool_plural(length));
 		return -1;
 	}
 	if (stream_receive(stream, file->path, length))

@@ -373,8 +373,8 @@ static struct message take(const struct ibv_wc *wc)
 	message.number = ntohl(message.number);
 	if (wc->byte_len == opt.size && message.from < opt.processes)
 		return message;
-	fprintf(stderr, "process %u: a message of %u bytes from %u\n", p.me, wc->byte_len,
-		message.from);
+	fprintf(stderr, "process %u: a message of %u byte%s from %u\n", p.me, wc->byte_len,
+		tool_plural(wc->byte_len), message.from);
 	exit(1);
 }
 

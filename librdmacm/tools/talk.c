@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "talk.h"
+#include "tool.h"
 
 int talk_fail(const struct talk *talk, const char *what)
 {
@@ -128,9 +129,9 @@ int talk_prepare(struct talk *talk, struct talker *talker)
 		talk_fail(talk, "unable to create QP");
 		if (errno == EINVAL || errno == ENOMEM)
 			fprintf(stderr,
-				"%s: it was to have room for %ld messages; a smaller -C takes "
+				"%s: it was to have room for %ld message%s; a smaller -C takes "
 				"less\n",
-				talk->name, talk->count);
+				talk->name, talk->count, tool_plural(talk->count));
 		return -1;
 	}
 	talker->buf = calloc(1, length ? length : 1);
@@ -139,8 +140,8 @@ int talk_prepare(struct talk *talk, struct talker *talker)
 	talker->mr = rdma_reg_msgs(talker->id, talker->buf, length ? length : 1);
 	if (!talker->mr) {
 		talk_fail(talk, "failed to reg MR");
-		fprintf(stderr, "%s: it has %zu bytes; a smaller -S or a higher ulimit -l helps\n",
-			talk->name, length);
+		fprintf(stderr, "%s: it has %zu byte%s; a smaller -S or a higher ulimit -l helps\n",
+			talk->name, length, tool_plural(length));
 		return -1;
 	}
 	return post_receives(talk, talker);

@@ -57,4 +57,10 @@ int tool_serve(struct rdma_addrinfo *res, struct ibv_qp_init_attr *attr,
 /* A QP for one message of size bytes in each direction, sent inline if the device can. */
 struct ibv_qp_init_attr tool_one_message(uint32_t size);
 
+/* What follows the name of things that are counted: "" of one, else "s". */
+static inline const char *tool_plural(unsigned long n)
+{
+	return n == 1 ? "" : "s";
+}
+
 #endif

@@ -17,6 +17,7 @@
 
 #include "softhca/host/process.h"
 #include "pcapng.h"
+#include "plural.h"
 #include "softhca.h"
 #include "tapped.h"
 
@@ -130,7 +131,7 @@ static int parse_option(int argc, char **argv, int *at, struct options *o)
 		o->host_given = ok = parse_host(value, &o->host);
 		break;
 	default:
-		o->qp_given = ok = parse_number("--qp", value, 0, 0xffffff, &o->qpn);
+		o->qp_given = ok = parse_qp(value, 0, &o->qpn);
 	}
 	return ok ? 1 : -1;
 }
@@ -313,8 +314,8 @@ static void report(struct capture *c, uint64_t lost)
 		c->err = pcapng_end(c->out, c->began, sh_since_1970(), c->seen + lost + damaged,
 				    lost + damaged);
 	flush(c);
-	complain("%" PRIu64 " packet%s captured, %" PRIu64 " lost%s", c->seen,
-		 c->seen == 1 ? "" : "s", lost,
+	complain("%" PRIu64 " packet%s captured, %" PRIu64 " lost%s", c->seen, plural(c->seen),
+		 lost,
 		 lost ? ": they came faster than this command took them; --host, --qp and --snap "
 			"make them fewer and shorter"
 		      : "");

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plural.h"
 #include "softhca.h"
 #include "softhca/host/places.h"
 #include "softhca/host/process.h"
@@ -89,10 +90,11 @@ static void look_at_place(void)
 	}
 	if (statvfs(place, &fs) == 0 && fs.f_files && fs.f_favail < FILES_OF_HCA)
 		tell(BAD, "place",
-		     "%s has room for only %lu more files, and an instance makes about %d for each "
+		     "%s has room for only %lu more file%s, and an instance makes about %d for "
+		     "each "
 		     "HCA: delete some, or "
 		     "set SOFTHCA_DIR to a directory elsewhere",
-		     place, (unsigned long)fs.f_favail, FILES_OF_HCA);
+		     place, (unsigned long)fs.f_favail, plural(fs.f_favail), FILES_OF_HCA);
 	else if (statvfs(place, &fs) == 0 && fs.f_bavail * fs.f_frsize < FILES_OF_HCA * 4096)
 		tell(BAD, "place",
 		     "%s is full: free some space there, or set SOFTHCA_DIR to a directory "

@@ -194,7 +194,7 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 	if (!strcmp(option, "--to"))
 		return parse_end(option, text, &msg->to, msg->to_address);
 	if (!strcmp(option, "--qp")) {
-		if (!parse_number("the QP", text, 1, 0xffffff, &value))
+		if (!parse_qp(text, 1, &value))
 			return false;
 		msg->qpn = (uint32_t)value;
 		return true;

@@ -3,7 +3,7 @@
  * `softhca graph`: the fabric of an instance, its hosts and processes, their QPs and XRC domains, in
  * the language of Graphviz (DOT). Draws what `softhca show --json` prints, and keeps no state.
  *
- * Each thing has a name that is the same in every picture: "host0/mlx4_0/qp1048648". Pictures of one
+ * Each thing has a name that is the same in every picture: "host0/mlx4_0/qp0x000048". Pictures of one
  * instance can therefore be compared.
  */
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plural.h"
 #include "softhca.h"
 
 struct graph {
@@ -30,6 +31,12 @@ struct hca {
 static json_int_t integer(const json_t *object, const char *key)
 {
 	return json_integer_value(json_object_get(object, key));
+}
+
+/* Of a QP or an SRQ, or what is counted there. */
+static unsigned int number_of(const json_t *object, const char *key)
+{
+	return (unsigned int)integer(object, key);
 }
 
 static const char *string(const json_t *object, const char *key)
@@ -95,7 +102,7 @@ static const json_t *find_qp(const struct graph *g, const struct hca *hca, json_
 {
 	char name[96];
 
-	snprintf(name, sizeof(name), "%s/qp%d", hca->name, (int)qpn);
+	snprintf(name, sizeof(name), "%s/qp0x%06x", hca->name, (unsigned int)qpn);
 	return json_object_get(g->qps, name);
 }
 
@@ -114,7 +121,7 @@ static bool index_qps(struct graph *g)
 		{
 			char name[96];
 
-			snprintf(name, sizeof(name), "%s/qp%d", hca.name, (int)integer(qp, "qpn"));
+			snprintf(name, sizeof(name), "%s/qp0x%06x", hca.name, number_of(qp, "qpn"));
 			if (json_object_set(g->qps, name, qp))
 				return false;
 		}
@@ -151,8 +158,8 @@ static void put_receive_qp(const struct hca *hca, const json_t *qp)
 	const json_t *registration;
 	size_t i;
 
-	printf("\t\t\t\"%s/qp%d\" [label=\"XRC receive QP %d\\n%s\\nregistered by:", hca->name,
-	       (int)integer(qp, "qpn"), (int)integer(qp, "qpn"), string(qp, "state"));
+	printf("\t\t\t\"%s/qp0x%06x\" [label=\"XRC receive QP 0x%06x\\n%s\\nregistered by:",
+	       hca->name, number_of(qp, "qpn"), number_of(qp, "qpn"), string(qp, "state"));
 	json_array_foreach(json_object_get(qp, "registrations"), i, registration)
 		printf(" %d", (int)integer(registration, "pid"));
 	puts("\", style=rounded];");
@@ -165,13 +172,14 @@ static void put_domains(const struct graph *g, const struct hca *hca)
 
 	json_array_foreach(json_object_get(hca->json, "xrc_domains"), i, domain)
 	{
+		size_t receivers = json_array_size(json_object_get(domain, "receive_qps"));
+
 		printf("\t\t\t\"%s/xrcd%d\" [shape=folder, label=\"XRC domain %d", hca->name,
 		       (int)integer(domain, "xrcd"), (int)integer(domain, "xrcd"));
 		if (json_object_get(domain, "inode"))
 			printf("\\ninode %lld", (long long)integer(domain, "inode"));
 		if (g->by_process)
-			printf("\\n%zu receive QPs",
-			       json_array_size(json_object_get(domain, "receive_qps")));
+			printf("\\n%zu receive QP%s", receivers, plural(receivers));
 		puts("\"];");
 	}
 	if (g->by_process)
@@ -204,15 +212,15 @@ static void put_queues(const struct hca *hca, json_int_t pid)
 
 	json_array_foreach(json_object_get(hca->json, "qps"), i,
 			   qp) if (integer(qp, "pid") == pid && !is_receive_qp(qp))
-		printf("\t\t\t\t\"%s/qp%d\" [label=\"%s %d\\n%s\"];\n", hca->name,
-		       (int)integer(qp, "qpn"), string(qp, "type"), (int)integer(qp, "qpn"),
+		printf("\t\t\t\t\"%s/qp0x%06x\" [label=\"%s 0x%06x\\n%s\"];\n", hca->name,
+		       number_of(qp, "qpn"), string(qp, "type"), number_of(qp, "qpn"),
 		       string(qp, "state"));
 	json_array_foreach(json_object_get(hca->json, "srqs"), i,
 			   srq) if (integer(srq, "pid") == pid)
-		printf("\t\t\t\t\"%s/srq%d\" [shape=cylinder, label=\"SRQ %d\\n%d "
-		       "receives\"];\n",
-		       hca->name, (int)integer(srq, "srqn"), (int)integer(srq, "srqn"),
-		       (int)integer(srq, "available"));
+		printf("\t\t\t\t\"%s/srq0x%06x\" [shape=cylinder, label=\"SRQ 0x%06x\\n%u "
+		       "receive%s\"];\n",
+		       hca->name, number_of(srq, "srqn"), number_of(srq, "srqn"),
+		       number_of(srq, "available"), plural(number_of(srq, "available")));
 }
 
 static void put_process_node(const struct graph *g, const struct hca *hca, json_int_t pid)
@@ -292,7 +300,7 @@ static bool connect_processes(struct graph *g, const struct hca *here, const jso
 /* The edge of one QP to the one that it is connected to. False where memory runs out. */
 static bool put_connection(struct graph *g, const struct hca *here, const json_t *qp)
 {
-	json_int_t qpn = integer(qp, "qpn"), dest = integer(qp, "dest_qpn");
+	unsigned int qpn = number_of(qp, "qpn"), dest = number_of(qp, "dest_qpn");
 	const char *state = string(qp, "state");
 	const json_t *peer = NULL;
 	bool both;
@@ -305,11 +313,11 @@ static bool put_connection(struct graph *g, const struct hca *here, const json_t
 	if (!peer) {
 		if (g->by_process)
 			return true;
-		printf("\t\"LID %d, QP %d\" [shape=plaintext, label=\"LID %d, QP %d:\\nnot "
+		printf("\t\"LID %d, QP 0x%06x\" [shape=plaintext, label=\"LID %d, QP 0x%06x:\\nnot "
 		       "there\"];\n",
-		       (int)integer(qp, "dlid"), (int)dest, (int)integer(qp, "dlid"), (int)dest);
-		printf("\t\"%s/qp%d\" -> \"LID %d, QP %d\" [style=dashed];\n", here->name, (int)qpn,
-		       (int)integer(qp, "dlid"), (int)dest);
+		       (int)integer(qp, "dlid"), dest, (int)integer(qp, "dlid"), dest);
+		printf("\t\"%s/qp0x%06x\" -> \"LID %d, QP 0x%06x\" [style=dashed];\n", here->name,
+		       qpn, (int)integer(qp, "dlid"), dest);
 		return true;
 	}
 	both = !is_receive_qp(peer) && answers(here, qp, peer);
@@ -319,7 +327,7 @@ static bool put_connection(struct graph *g, const struct hca *here, const json_t
 		return true;
 	if (g->by_process)
 		return connect_processes(g, here, qp, &there, peer);
-	printf("\t\"%s/qp%d\" -> \"%s/qp%d\"%s;\n", here->name, (int)qpn, there.name, (int)dest,
+	printf("\t\"%s/qp0x%06x\" -> \"%s/qp0x%06x\"%s;\n", here->name, qpn, there.name, dest,
 	       both ? " [dir=both]" : "");
 	return true;
 }
@@ -334,18 +342,24 @@ static void put_receives(const struct graph *g, const struct hca *hca)
 		json_array_foreach(json_object_get(hca->json, "qps"), i, qp)
 		{
 			if (is_receive_qp(qp))
-				printf("\t\"%s/qp%d\" -> \"%s/xrcd%d\" [style=dotted];\n",
-				       hca->name, (int)integer(qp, "qpn"), hca->name,
+				printf("\t\"%s/qp0x%06x\" -> \"%s/xrcd%d\" [style=dotted];\n",
+				       hca->name, number_of(qp, "qpn"), hca->name,
 				       (int)integer(qp, "xrcd"));
 			else if (integer(qp, "srq"))
-				printf("\t\"%s/qp%d\" -> \"%s/srq%d\" [style=dotted];\n", hca->name,
-				       (int)integer(qp, "qpn"), hca->name, (int)integer(qp, "srq"));
+				printf("\t\"%s/qp0x%06x\" -> \"%s/srq0x%06x\" [style=dotted];\n",
+				       hca->name, number_of(qp, "qpn"), hca->name,
+				       number_of(qp, "srq"));
 		}
 	json_array_foreach(json_object_get(hca->json, "srqs"), i,
 			   srq) if (json_object_get(srq, "xrcd"))
-		printf("\t\"%s/xrcd%d\" -> \"%s/%s%d\" [style=dotted];\n", hca->name,
-		       (int)integer(srq, "xrcd"), hca->name, g->by_process ? "process" : "srq",
-		       (int)integer(srq, g->by_process ? "pid" : "srqn"));
+	{
+		printf("\t\"%s/xrcd%d\" -> ", hca->name, (int)integer(srq, "xrcd"));
+		if (g->by_process)
+			printf("\"%s/process%d\"", hca->name, (int)integer(srq, "pid"));
+		else
+			printf("\"%s/srq0x%06x\"", hca->name, number_of(srq, "srqn"));
+		puts(" [style=dotted];");
+	}
 }
 
 static bool put_edges(struct graph *g, const struct hca *hca)

@@ -161,7 +161,8 @@ static int learn_names(void)
 
 static void result(FILE *to, int nodes, const char *verdict, const double payload[2])
 {
-	fprintf(to, "%d ranks on %d hosts: %s\n", ranks, nodes, verdict);
+	fprintf(to, "%d rank%s on %d host%s: %s\n", ranks, ranks == 1 ? "" : "s", nodes,
+		nodes == 1 ? "" : "s", verdict);
 	fprintf(to, "payload %.0f bytes, %.0f of them between hosts\n", payload[0], payload[1]);
 }
 
@@ -205,8 +206,8 @@ int main(int argc, char **argv)
 	nodes = learn_names();
 	if (hosts && nodes != hosts) {
 		if (rank == 0)
-			fprintf(stderr, "the ranks are on %d hosts, and should be on %d\n", nodes,
-				hosts);
+			fprintf(stderr, "the ranks are on %d host%s, and should be on %d\n", nodes,
+				nodes == 1 ? "" : "s", hosts);
 		wrong = 1;
 	}
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

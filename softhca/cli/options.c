@@ -2,6 +2,7 @@
 /* The options of `run` and `start`. */
 #include "config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plural.h"
 #include "softhca.h"
 #include "softhca/wire/address.h"
 
@@ -24,6 +26,18 @@ bool parse_number(const char *what, const char *text, unsigned long min, unsigne
 		return false;
 	}
 	return true;
+}
+
+bool parse_qp(const char *text, unsigned long min, unsigned long *qpn)
+{
+	/* Tools print "QPN 000048", too, which is no decimal number, and strtoul() takes it for octal. */
+	if (text[0] == '0' && isdigit((unsigned char)text[1])) {
+		complain(
+			"--qp takes 0x000048 or 72, not \"%s\": if that is hexadecimal, write 0x%s",
+			text, text);
+		return false;
+	}
+	return parse_number("--qp", text, min, 0xffffff, qpn);
 }
 
 bool parse_length(const char *what, const char *text, uint64_t min_ns, uint64_t max_ns,
@@ -374,10 +388,13 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 	if (opt->device.wire.n && opt->device.wire.n != opt->device.hosts *
 								opt->device.hcas_per_host *
 								opt->device.ports) {
-		complain("--wire names %u address(es), and the instance has %u port(s): name one "
+		unsigned int ports =
+			opt->device.hosts * opt->device.hcas_per_host * opt->device.ports;
+
+		complain("--wire names %u address%s, and the instance has %u port%s: name one "
 			 "for each port, in their order",
-			 opt->device.wire.n,
-			 opt->device.hosts * opt->device.hcas_per_host * opt->device.ports);
+			 opt->device.wire.n, opt->device.wire.n == 1 ? "" : "es", ports,
+			 plural(ports));
 		return false;
 	}
 	if (!opt->device.driver_abi)

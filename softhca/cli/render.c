@@ -5,6 +5,8 @@
  * member, as wide as its widest cell. If the objects are too rich for a row, each is a part with a
  * heading. A table that is too wide becomes several tables, one below the other, each of which
  * begins with the first column. A cell that is too wide takes several lines.
+ *
+ * Numbers of QPs, SRQs and CQs are in the hexadecimal of the ibv_ tools, of captures and traces.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -19,18 +21,38 @@
 #define WIDEST_FIRST 64	 /* of a table's columns; the name of an instance has no more */
 #define BLANKS	     2	 /* before each column */
 
+/* Members that are the number of a QP, an SRQ or a CQ, and 0 where there is none. */
+static bool names_queue(const char *key)
+{
+	static const char *const keys[] = {"qpn", "dest_qpn", "qp",	 "srqn",   "srq",
+					   "cqn", "cq",	      "send_cq", "recv_cq"};
+
+	for (size_t i = 0; key && i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (!strcmp(key, keys[i]))
+			return true;
+	return false;
+}
+
 /*
- * The text of a cell or line, which the caller frees. Lists are joined with commas, objects are
- * name=value, lists inside of those are in parentheses.
+ * The text of a cell or line, which the caller frees: that of the member `key`, or of one of a list
+ * (NULL). Lists are joined with commas, objects are name=value, lists inside of those are in
+ * parentheses.
  */
-static char *cell(const json_t *value)
+static char *cell(const char *key, const json_t *value)
 {
 	char *text = NULL, *part;
 	size_t index, len = 0;
-	const char *key;
+	const char *inner;
 	json_t *item;
 	FILE *out;
 
+	if (json_is_integer(value) && names_queue(key)) {
+		json_int_t number = json_integer_value(value);
+
+		if (!number)
+			return strdup("-");
+		return asprintf(&text, "0x%06llx", (unsigned long long)number) < 0 ? NULL : text;
+	}
 	if (json_is_string(value))
 		return strdup(json_string_value(value));
 	if (json_is_null(value))
@@ -44,17 +66,17 @@ static char *cell(const json_t *value)
 		fputs("-", out);
 	json_array_foreach(value, index, item)
 	{
-		part = cell(item);
+		part = cell(NULL, item);
 		fprintf(out, "%s%s", index ? "," : "", part ? part : "?");
 		free(part);
 	}
 	index = 0;
-	json_object_foreach((json_t *)value, key, item)
+	json_object_foreach((json_t *)value, inner, item)
 	{
 		bool list = json_is_array(item) && json_array_size(item);
 
-		part = cell(item);
-		fprintf(out, "%s%s=%s%s%s", index++ ? " " : "", key, list ? "(" : "",
+		part = cell(inner, item);
+		fprintf(out, "%s%s=%s%s%s", index++ ? " " : "", inner, list ? "(" : "",
 			part ? part : "?", list ? ")" : "");
 		free(part);
 	}
@@ -128,7 +150,7 @@ static char *cell_of(const json_t *object, const char *name)
 {
 	const json_t *value = json_object_get(object, name);
 
-	return value ? cell(value) : strdup("-");
+	return value ? cell(name, value) : strdup("-");
 }
 
 static void find_widths(struct table *t)
@@ -269,12 +291,20 @@ static void parts(const char *list, const json_t *objects, int indent)
 	json_array_foreach(objects, index, object)
 	{
 		const char *first = json_object_iter_key(json_object_iter(object));
-		char *name = first ? cell(json_object_get(object, first)) : NULL;
+		char *name = first ? cell_of(object, first) : NULL;
 
 		printf("%*s%.*s %s\n", indent, "", len, list, name ? name : "");
 		free(name);
 		members(object, indent + 2, first);
 	}
+}
+
+/* What people are shown for the name of a member of this object. */
+static const char *shown(const json_t *object, const char *key)
+{
+	/* Of the daemon: refusals are among what it is for, and "failed: 2" looks like an error. */
+	return !strcmp(key, "failed") && json_object_get(object, "commands") ? "commands_refused"
+									     : key;
 }
 
 static void members(const json_t *object, int indent, const char *skip)
@@ -302,8 +332,8 @@ static void members(const json_t *object, int indent, const char *skip)
 			members(value, indent + 2, NULL);
 			continue;
 		}
-		text = cell(value);
-		if (text && asprintf(&line, "%s: %s", key, text) >= 0)
+		text = cell(key, value);
+		if (text && asprintf(&line, "%s: %s", shown(object, key), text) >= 0)
 			print_wrapped(indent, indent + 4, line);
 		free(line);
 		free(text);

@@ -67,6 +67,12 @@ bool parse_number(const char *what, const char *text, unsigned long min, unsigne
 		  unsigned long *value);
 
 /*
+ * Parses the number of a QP that --qp names, at least `min`, as softhca and the ibv_ tools print it
+ * ("0x000048") or in decimal ("72"). False after a message.
+ */
+bool parse_qp(const char *text, unsigned long min, unsigned long *qpn);
+
+/*
  * Parses a time such as "500us", "2ms" or "1s", in [min_ns, max_ns]. False after a message, which
  * begins with `what`: it says from when to when.
  */

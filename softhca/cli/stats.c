@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "plural.h"
 #include "softhca.h"
 
 struct stats {
@@ -99,6 +100,18 @@ bool stats_traffic(const struct stats *before, const struct stats *after)
 	return false;
 }
 
+static void print_used(const char *name, struct pair hca)
+{
+	json_int_t sent = grown(hca, "messages_sent"), out = grown(hca, "xmit_data"),
+		   received = grown(hca, "messages_received"), in = grown(hca, "rcv_data");
+
+	complain("%s: sent %" JSON_INTEGER_FORMAT " message%s, %" JSON_INTEGER_FORMAT
+		 " byte%s; received %" JSON_INTEGER_FORMAT " message%s, %" JSON_INTEGER_FORMAT
+		 " byte%s",
+		 name, sent, plural((uint64_t)sent), out, plural((uint64_t)out), received,
+		 plural((uint64_t)received), in, plural((uint64_t)in));
+}
+
 static void print_left(const char *name, struct pair hca)
 {
 	const char *separator = " left open when its program closed the device or ended: ";
@@ -133,11 +146,7 @@ void stats_print(const struct stats *before, const struct stats *after)
 
 		snprintf(name, sizeof(name), "host %zu, %s", i / per_host, device ? device : "?");
 		if (used(hca))
-			complain("%s: sent %" JSON_INTEGER_FORMAT " messages, %" JSON_INTEGER_FORMAT
-				 " bytes; received %" JSON_INTEGER_FORMAT
-				 " messages, %" JSON_INTEGER_FORMAT " bytes",
-				 name, grown(hca, "messages_sent"), grown(hca, "xmit_data"),
-				 grown(hca, "messages_received"), grown(hca, "rcv_data"));
+			print_used(name, hca);
 		print_left(name, hca);
 	}
 	if (open)

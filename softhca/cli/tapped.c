@@ -208,7 +208,7 @@ bool tapped_line(const struct sh_tapped *t, uint64_t when, char line[TAPPED_COLU
 		return false;
 	}
 	ext = sh_opcode_ext(f.bth.opcode);
-	put(&l, " %s %s QP 0x%x PSN %u", sh_opcode_service(f.bth.opcode),
+	put(&l, " %s %s QP 0x%06x PSN %u", sh_opcode_service(f.bth.opcode),
 	    sh_opcode_operation(f.bth.opcode), f.bth.qpn, f.bth.psn);
 	if (ext & SH_EXT_PAYLOAD)
 		put(&l, " len %u", t->len);
@@ -217,9 +217,9 @@ bool tapped_line(const struct sh_tapped *t, uint64_t when, char line[TAPPED_COLU
 	if (ext & SH_EXT_AETH)
 		put_answer(&l, t);
 	if (ext & SH_EXT_XRC)
-		put(&l, " SRQ 0x%x", f.ext.srqn);
+		put(&l, " SRQ 0x%06x", f.ext.srqn);
 	if (ext & SH_EXT_DETH)
-		put(&l, " from QP 0x%x", f.ext.srcqp);
+		put(&l, " from QP 0x%06x", f.ext.srcqp);
 	if (ext & SH_EXT_RETH && !(ext & SH_EXT_PAYLOAD))
 		put(&l, " of %u", f.ext.dmalen);
 	if (ext & (SH_EXT_RETH | SH_EXT_ATOMIC))

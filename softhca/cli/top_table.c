@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "plural.h"
 #include "top.h"
 
 enum kind {
@@ -413,7 +414,7 @@ static bool make_qps(void *arg, const char *name, json_t *hca)
 	{
 		const json_t *was;
 		struct top_row *row;
-		char key[64];
+		char key[64], shown[64];
 
 		if (!takes_qp(m, name, qp))
 			continue;
@@ -422,7 +423,10 @@ static bool make_qps(void *arg, const char *name, json_t *hca)
 		row = add_row(m, key);
 		if (!row)
 			return false;
-		put(row, 0, key + strlen("host"));
+		/* As ibv_ tools and softhca show have it. The key has it in decimal: see compare(). */
+		snprintf(shown, sizeof(shown), "%s/0x%06x", name + strlen("host"),
+			 (unsigned int)integer(qp, "qpn"));
+		put(row, 0, shown);
 		put(row, 1, short_type(string(qp, "type")));
 		put(row, 2, string(qp, "state"));
 		row->value[3] = (double)integer(qp, "send_outstanding");
@@ -516,7 +520,10 @@ static int compare(const void *a, const void *b)
 	unsigned int c = sorting.column;
 	int order;
 
-	if (sorting.kind == TEXT)
+	/* The first column names the row, as its key does, which has all numbers in decimal. */
+	if (!c)
+		order = strverscmp(x->key, y->key);
+	else if (sorting.kind == TEXT)
 		order = strverscmp(x->text[c], y->text[c]);
 	else
 		order = (x->value[c] < y->value[c]) - (x->value[c] > y->value[c]);
@@ -640,7 +647,7 @@ void top_summary(const struct top_look *before, const struct top_look *after, ch
 	snprintf(text, sizeof(text),
 		 "%.20s: %zu process%s, %.0f QP%s; %s messages/s, %sB/s; %s commands/s",
 		 name ? name + 1 : path, clients, clients == 1 ? "" : "es", is[1],
-		 is[1] == 1 ? "" : "s", sent, data, commands);
+		 plural((uint64_t)is[1]), sent, data, commands);
 	snprintf(line, TOP_WIDTH, "%.*s", TOP_WIDTH - 1, text);
 }
 

@@ -485,6 +485,7 @@ static int finish(FILE **out, const char *name)
 int trace_end(struct trace *t, bool ran)
 {
 	uint64_t lost;
+	uint64_t packets;
 	size_t verbs;
 	int status = 0, err;
 
@@ -506,14 +507,16 @@ int trace_end(struct trace *t, bool ran)
 			 "behind env -i");
 	if (lost)
 		complain("%" PRIu64
-			 " verbs are not in the trace: there was no memory, no descriptor or no "
-			 "room in %s for them, or a signal handler called them in the middle of "
+			 " verb%s not in the trace: there was no memory, no descriptor or no "
+			 "room in %s for %s, or a signal handler called %s in the middle of "
 			 "another one",
-			 lost, t->dir);
-	if (t->packets && trace_packets_lost(t->packets))
-		complain("%" PRIu64 " packets are not in the time line: they came faster than this "
+			 lost, lost == 1 ? " is" : "s are", t->dir, lost == 1 ? "it" : "them",
+			 lost == 1 ? "it" : "them");
+	packets = t->packets ? trace_packets_lost(t->packets) : 0;
+	if (packets)
+		complain("%" PRIu64 " packet%s not in the time line: packets came faster than this "
 			 "command took them",
-			 trace_packets_lost(t->packets));
+			 packets, packets == 1 ? " is" : "s are");
 	if (t->json) {
 		err = trace_json(t->json, t->reader, t->packets, t->began);
 		if (err == -ENOMEM) {

@@ -26,7 +26,7 @@ bool is_stopped(char state);
 /* What a thread waits for or does; dir is the instance's directory. */
 void task_words(char text[WORDS], const struct look *l, const struct task *t, const char *dir);
 void lock_words(char text[WORDS], const struct look *l, const struct sh_held *h);
-/* What it is about ("mlx4_0 QP 0x4a"), and what is under way. */
+/* What it is about ("mlx4_0 QP 0x00004a"), and what is under way. */
 void due_name(char text[WORDS], const struct look *l, const struct sh_due *d);
 void due_words(char text[WORDS], const struct look *l, const struct sh_due *d);
 const char *due_kind_word(enum sh_due_kind kind);

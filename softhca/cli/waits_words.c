@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "plural.h"
 #include "softhca/protocol.h"
 #include "waits.h"
 
@@ -53,11 +54,6 @@ const char *state_word(char state)
 		return "ended";
 	}
 	return "idle";
-}
-
-static const char *plural(uint32_t n)
-{
-	return n == 1 ? "" : "s";
 }
 
 /* ---- threads ---- */
@@ -132,14 +128,14 @@ static void add_lock(char text[WORDS], const struct look *l, const struct sh_hel
 	switch (h->kind) {
 	case SH_LOCK_REQUESTER:
 	case SH_LOCK_RESPONDER:
-		add(text, "%s lock of QP 0x%" PRIx32,
+		add(text, "%s lock of QP 0x%06" PRIx32,
 		    h->kind == SH_LOCK_REQUESTER ? "requester" : "responder", h->number);
 		break;
 	case SH_LOCK_CQ:
-		add(text, "lock of CQ 0x%" PRIx32, h->number);
+		add(text, "lock of CQ 0x%06" PRIx32, h->number);
 		break;
 	case SH_LOCK_SRQ:
-		add(text, "lock of SRQ 0x%" PRIx32, h->number);
+		add(text, "lock of SRQ 0x%06" PRIx32, h->number);
 		break;
 	case SH_LOCK_EVQ:
 		add(text, "lock of event queue %" PRIu32, h->number);
@@ -265,40 +261,14 @@ static bool add_event_read(char text[WORDS], const struct look *l, const struct 
 	return true;
 }
 
+/* NULL: the C library that this was built with knows no such call. */
 static const char *call_name(long call)
 {
 	static const struct {
 		long number;
 		const char *name;
 	} known[] = {
-		{SYS_read, "read"},
-		{SYS_write, "write"},
-		{SYS_futex, "futex"},
-		{SYS_ppoll, "ppoll"},
-		{SYS_wait4, "wait4"},
-		{SYS_epoll_pwait, "epoll_pwait"},
-		{SYS_pselect6, "pselect6"},
-		{SYS_nanosleep, "nanosleep"},
-		{SYS_clock_nanosleep, "clock_nanosleep"},
-		{SYS_recvmsg, "recvmsg"},
-		{SYS_recvfrom, "recvfrom"},
-		{SYS_rt_sigtimedwait, "rt_sigtimedwait"},
-		{SYS_accept, "accept"},
-		{SYS_connect, "connect"},
-		{SYS_process_vm_readv, "process_vm_readv"},
-		{SYS_process_vm_writev, "process_vm_writev"},
-#ifdef SYS_poll
-		{SYS_poll, "poll"},
-#endif
-#ifdef SYS_select
-		{SYS_select, "select"},
-#endif
-#ifdef SYS_epoll_wait
-		{SYS_epoll_wait, "epoll_wait"},
-#endif
-#ifdef SYS_pause
-		{SYS_pause, "pause"},
-#endif
+#include "call_names.h" /* which the Makefile makes of <sys/syscall.h> */
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -357,7 +327,7 @@ void due_name(char text[WORDS], const struct look *l, const struct sh_due *d)
 		break;
 	default:
 		add_device(text, l, d->hca);
-		add(text, " %s 0x%" PRIx32 ", ",
+		add(text, " %s 0x%06" PRIx32 ", ",
 		    of_srq ? "SRQ"
 		    : d->kind == SH_DUE_POLL || d->kind == SH_DUE_ARM || d->kind == SH_DUE_EVENT
 			    ? "CQ"
@@ -369,7 +339,7 @@ void due_name(char text[WORDS], const struct look *l, const struct sh_due *d)
 		return;
 	add(text, "; peer ");
 	add_device(text, l, d->peer_hca);
-	add(text, " QP 0x%" PRIx32, d->peer_qpn);
+	add(text, " QP 0x%06" PRIx32, d->peer_qpn);
 	if (!d->peer_proc)
 		return;
 	add(text, ", ");
@@ -442,7 +412,7 @@ static void add_send(char text[WORDS], const struct look *l, const struct sh_due
 			add(text, "; %" PRIu32 " receive%s posted there", d->peer_has,
 			    plural(d->peer_has));
 			if (d->srqn)
-				add(text, " in SRQ 0x%" PRIx32, d->srqn);
+				add(text, " in SRQ 0x%06" PRIx32, d->srqn);
 		}
 	}
 	if (d->engine && d->lost != SH_LOST_ENGINE)

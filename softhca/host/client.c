@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "aside.h"
 #include "client.h"
+#include "descriptors.h"
 #include "witness.h"
 
 int sh_client_connect(const char *dir)
@@ -20,15 +20,15 @@ int sh_client_connect(const char *dir)
 	/*
 	 * Through a descriptor of the directory: a socket's path has room for 107 characters only.
 	 */
-	dirfd = sh_open_aside(dir, O_PATH | O_DIRECTORY);
+	dirfd = sh_open_own(dir, O_PATH | O_DIRECTORY);
 	if (dirfd < 0)
 		return dirfd;
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/thread-self/fd/%d/control", dirfd);
-	sh_aside_begin();
+	sh_section_begin();
 	fd = sh_sys(syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (fd >= 0)
 		fd = sh_fd_high(fd);
-	sh_aside_end();
+	sh_section_end();
 	if (fd >= 0) {
 		do
 			err = sh_sys(syscall(SYS_connect, fd, &addr, sizeof(addr)));

@@ -17,7 +17,7 @@ struct sh_dirents {
 static inline int sh_dirents_open(struct sh_dirents *d, const char *path)
 {
 	d->at = d->got = 0;
-	d->fd = sh_open_aside(path, O_RDONLY | O_DIRECTORY);
+	d->fd = sh_open_own(path, O_RDONLY | O_DIRECTORY);
 	return d->fd < 0 ? d->fd : 0;
 }
 

@@ -190,7 +190,7 @@ static int pipe_open(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 
 	drop(p);
 	pipe_path(path, sizeof(path), evq, generation);
-	fd = sh_open_aside(path, O_RDWR | O_NONBLOCK);
+	fd = sh_open_own(path, O_RDWR | O_NONBLOCK);
 	if (fd < 0)
 		return fd;
 	if (!sh_ident_take(fd, &p->id)) {

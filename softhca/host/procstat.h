@@ -15,7 +15,7 @@
  */
 static inline const char *sh_proc_stat(const char *path, char *text, size_t size, int *err)
 {
-	int fd = sh_open_aside(path, O_RDONLY);
+	int fd = sh_open_own(path, O_RDONLY);
 	long len = fd < 0 ? fd : sh_read(fd, text, size - 1);
 	char *end;
 

@@ -28,7 +28,7 @@ static void take(const char *line, struct sh_status_field *field, size_t n)
 
 int sh_status_read(const char *path, struct sh_status_field *field, size_t n)
 {
-	int fd = sh_open_aside(path, O_RDONLY);
+	int fd = sh_open_own(path, O_RDONLY);
 	char text[1024], line[LINE];
 	size_t len = 0;
 	long got;

@@ -65,7 +65,7 @@ static bool slurp(uint32_t pid, uint32_t tid, const char *name, char *text, size
 	int fd;
 
 	path_of(pid, tid, name, path);
-	fd = sh_open_aside(path, O_RDONLY);
+	fd = sh_open_own(path, O_RDONLY);
 	if (fd < 0)
 		return false;
 	while (len < room - 1 && (n = sh_read(fd, text + len, room - 1 - len)) > 0)

@@ -65,7 +65,7 @@ static inline int sh_open(const char *path, int flags)
 }
 
 /*
- * Closes descriptors that are softhca's own, too (aside.h). If the program has given the number of
+ * Closes descriptors that are softhca's own, too (descriptors.h). If the program has given the number of
  * such a one to a file of its own, it is gone: -EBADF.
  */
 int sh_close(int fd);
@@ -230,7 +230,7 @@ int sh_fd_twin(int fd);
  * Opens a file close-on-exec under such a number: another thread of the program may open files, or
  * close all that it has not opened, meanwhile. Returns a descriptor or -errno.
  */
-int sh_open_aside(const char *path, int flags);
+int sh_open_own(const char *path, int flags);
 
 /*
  * What a descriptor's number referred to when the shim opened it: programs close descriptors that

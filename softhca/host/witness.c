@@ -92,7 +92,7 @@ static int another_thread(int pid)
 	long got;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	fd = sh_open_aside(path, O_RDONLY | O_DIRECTORY);
+	fd = sh_open_own(path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return 0;
 	got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)));

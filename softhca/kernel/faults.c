@@ -163,7 +163,7 @@ static uint32_t list_qps(struct kernel *k, const struct sh_fault_msg *m, char *t
 
 			qpn = next;
 			left = next_qp(k, i, &qp, &next);
-			len = (size_t)snprintf(one, sizeof(one), " 0x%x%s", qpn, left ? "" : hca);
+			len = (size_t)snprintf(one, sizeof(one), " 0x%06x%s", qpn, left ? "" : hca);
 			if (at + len > last) {
 				strcpy(text + at, more);
 				last = 0;
@@ -197,13 +197,13 @@ static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_
 		if (host_in(k->hcas[i].host, m) && hca_has(k, i, m->qpn))
 			return true;
 	if (list_qps(k, m, list, sizeof(list)))
-		status_say(st, ENOENT, "there is no QP 0x%x%s: there are%s", m->qpn,
+		status_say(st, ENOENT, "there is no QP 0x%06x%s: there are%s", m->qpn,
 			   m->from != SH_FAULT_ANY && m->to != SH_FAULT_ANY ? " on these hosts"
 									    : "",
 			   list);
 	else
 		status_say(st, ENOENT,
-			   "there is no QP 0x%x, and no other QP: set the fault when the program "
+			   "there is no QP 0x%06x, and no other QP: set the fault when the program "
 			   "has created it",
 			   m->qpn);
 	return false;

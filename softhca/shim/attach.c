@@ -18,8 +18,8 @@
 #include "softhca/device/memory/announce.h"
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/instance.h"
-#include "softhca/host/aside.h"
 #include "softhca/host/client.h"
+#include "softhca/host/descriptors.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/process.h"
@@ -97,7 +97,7 @@ static void begin_child(void)
 	/* Another thread of the parent may have held any of these locks. */
 	control_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	mine = false;
-	sh_aside_here();
+	sh_descriptors_here();
 	sh_memory_forked();
 	shim_context_forked();
 	marks_forked();
@@ -242,7 +242,7 @@ static void init_once(void)
 	still_init();
 	own_init();
 	pthread_atfork(shim_fork_prepare, shim_fork_parent, shim_forked);
-	sh_aside_here();
+	sh_descriptors_here();
 	shim.active = true;
 }
 

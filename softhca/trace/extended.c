@@ -55,7 +55,7 @@ static struct ibv_qp *trace_open_qp(struct ibv_context *context, struct extended
 
 	call_begin(&c, "ibv_open_qp", false);
 	say_context(&c, context);
-	call_say(&c, ", {qp %#x, ", attr->qp_num);
+	call_say(&c, ", {qp 0x%06x, ", attr->qp_num);
 	say_domain(&c, attr->xrcd);
 	call_say(&c, "}");
 	call_enter(&c);
@@ -99,7 +99,7 @@ static int trace_get_srq_num(void *srq, uint32_t *number)
 	ret = ops_extended(context)->get_srq_num(srq, number);
 	call_returned(&c, ret);
 	if (!ret)
-		call_say(&c, " %#x", *number);
+		call_say(&c, " 0x%06x", *number);
 	call_end(&c);
 	return ret;
 }

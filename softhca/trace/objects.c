@@ -245,7 +245,7 @@ IN_FRONT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void
 	call_returned_object(&c, cq);
 	if (cq) {
 		say_cq(&c, cq);
-		call_say(&c, ", %d entries", cq->cqe);
+		call_say(&c, cq->cqe == 1 ? ", %d entry" : ", %d entries", cq->cqe);
 	}
 	call_end(&c);
 	ops_wrap(context);
@@ -358,7 +358,7 @@ IN_FRONT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *
 
 	call_begin(&c, "ibv_create_ah_from_wc", false);
 	say_pd(&c, pd);
-	call_say(&c, ", {slid %u, src_qp %#x}, %u", wc->slid, wc->src_qp, port);
+	call_say(&c, ", {slid %u, src_qp 0x%06x}, %u", wc->slid, wc->src_qp, port);
 	call_enter(&c);
 	ah = real(pd, wc, grh, port);
 	call_returned_object(&c, ah);

@@ -165,7 +165,7 @@ IN_FRONT struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_do
 	call_returned_object(&c, srq);
 	if (srq) {
 		say_srq(&c, srq);
-		call_say(&c, ", number %#x", srq->xrc_srq_num);
+		call_say(&c, ", number 0x%06x", srq->xrc_srq_num);
 	}
 	call_end(&c);
 	if (pd)
@@ -211,7 +211,7 @@ IN_FRONT int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *attr, uint32_t *numb
 	ret = real(attr, number);
 	call_returned(&c, ret);
 	if (!ret)
-		call_say(&c, " qp %#x", *number);
+		call_say(&c, " qp 0x%06x", *number);
 	call_end(&c);
 	return ret;
 }
@@ -219,7 +219,7 @@ IN_FRONT int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *attr, uint32_t *numb
 static void say_rcv_qp(struct call *c, const struct ibv_xrc_domain *d, uint32_t number)
 {
 	say_xrcd(c, d);
-	call_say(c, ", qp %#x", number);
+	call_say(c, ", qp 0x%06x", number);
 }
 
 static void say_rcv_qp_change(struct call *c, const struct ibv_xrc_domain *d, uint32_t number,

@@ -90,7 +90,7 @@ void say_srq(struct call *c, const struct ibv_srq *srq)
 void say_qp(struct call *c, const struct ibv_qp *qp)
 {
 	if (qp)
-		call_say(c, "qp %#x", qp->qp_num);
+		call_say(c, "qp 0x%06x", qp->qp_num);
 	else
 		call_say(c, "NULL");
 }
@@ -239,7 +239,7 @@ void say_event(struct call *c, const struct ibv_async_event *event)
 	/* OFED's, of an XRC receive QP, which has a number only. */
 	say_word(c, words, COUNT(words), (unsigned int)event->event_type & 0x7fffffff);
 	if ((unsigned int)event->event_type & 0x80000000)
-		call_say(c, ", xrc qp %#x", event->element.xrc_qp_num);
+		call_say(c, ", xrc qp 0x%06x", event->element.xrc_qp_num);
 }
 
 /* ---- structures ---- */
@@ -374,7 +374,7 @@ void say_qp_attr(struct call *c, const struct ibv_qp_attr *attr, int mask)
 	}
 	for (size_t i = 0; i < COUNT(members); i++)
 		if ((unsigned int)mask & members[i].mask) {
-			call_say(c, members[i].mask == IBV_QP_DEST_QPN ? "%s%s %#x" : "%s%s %u",
+			call_say(c, members[i].mask == IBV_QP_DEST_QPN ? "%s%s 0x%06x" : "%s%s %u",
 				 between, members[i].name, number_at(attr, &members[i]));
 			between = ", ";
 		}
@@ -408,7 +408,7 @@ static void say_send_one(struct call *c, const struct ibv_qp *qp, const struct i
 	say_send_flags(c, wr->send_flags);
 	say_pieces(c, wr->sg_list, wr->num_sge);
 	if (qp->qp_type == IBV_QPT_UD)
-		call_say(c, ", to qp %#x", wr->wr.ud.remote_qpn);
+		call_say(c, ", to qp 0x%06x", wr->wr.ud.remote_qpn);
 	else if (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_READ ||
 		 wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 		call_say(c, ", remote {%#" PRIx64 ", %#x}", wr->wr.rdma.remote_addr,
@@ -420,7 +420,7 @@ static void say_send_one(struct call *c, const struct ibv_qp *qp, const struct i
 	if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 		call_say(c, ", imm %#x", be32toh(wr->imm_data));
 	if (qp->qp_type == IBV_QPT_XRC || (unsigned int)qp->qp_type == 9)
-		call_say(c, ", to srq %#x", wr->xrc_remote_srq_num);
+		call_say(c, ", to srq 0x%06x", wr->xrc_remote_srq_num);
 	call_say(c, "}");
 }
 
@@ -477,7 +477,7 @@ static void say_completion(struct call *c, const struct ibv_wc *wc)
 		WORD(IBV_WC_RECV),	WORD(IBV_WC_RECV_RDMA_WITH_IMM),
 	};
 
-	call_say(c, "{wr_id %#" PRIx64 ", qp %#x, ", wc->wr_id, wc->qp_num);
+	call_say(c, "{wr_id %#" PRIx64 ", qp 0x%06x, ", wc->wr_id, wc->qp_num);
 	say_word(c, status, COUNT(status), wc->status);
 	if (wc->status == IBV_WC_SUCCESS) {
 		call_say(c, ", ");

@@ -234,7 +234,7 @@ interrupt() {
 	[ $? -eq 1 ] && has '^Interrupted; what has ended' && [ -z "$(ls "$tmp/states")" ] && ! has ' passed, ' >/dev/null &&
 		until_true gone "$(cat "$tree/build/tests/one/group")"
 }
-# Zombies aside: in some containers process 1 reaps nothing.
+# Not zombies: in some containers process 1 reaps nothing.
 gone() { ps -eo pgid=,stat= | awk -v group="$1" '$1 == group && $2 !~ /^[ZX]/ { found = 1 } END { exit found }'; }
 ok "interrupted, it says so, and leaves nothing behind" interrupt
 

@@ -116,6 +116,15 @@ uninstall() {
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 
+# The directories are in what was built.
+elsewhere() {
+	"$MAKE" -C "$top_builddir" "$@" >"$work/out" 2>&1 && { echo "make $* was not refused"; return 1; }
+	grep -q "was built for libraries in $prefix/lib, .* and not for $work/elsewhere/" "$work/out" && grep -q 'make install DESTDIR=ROOT' "$work/out" &&
+		[ ! -e "$work/elsewhere" ] || { cat "$work/out"; return 1; }
+}
+refused() { elsewhere install prefix="$work/elsewhere" && elsewhere -j4 install libdir="$work/elsewhere/lib64" && elsewhere install-data exec_prefix="$work/elsewhere"; }
+
+ok "another prefix than configure's is refused, with what to do, before a file is there" refused
 ok "make install DESTDIR=" install_into
 ok "the installed files are these" installed
 ok "nothing is outside the prefix" inside

@@ -190,7 +190,7 @@ lines() {
 	capturing=$!
 	until_true eval "opcodes >/dev/null 2>&1; ! kill -0 $capturing 2>/dev/null" || return 1
 	wait $capturing && [ "$(wc -l <"$tmp/lines")" = 2000 ] &&
-		grep -Eq '^[0-9:.]{15} [0-9]+ > [0-9]+ RC SEND Only QP 0x[0-9a-f]+ PSN [0-9]+ len [0-9]+$' "$tmp/lines" &&
+		grep -Eq '^[0-9:.]{15} [0-9]+ > [0-9]+ RC SEND Only QP 0x[0-9a-f]{6} PSN [0-9]+ len [0-9]+$' "$tmp/lines" &&
 		grep -q 'RNR NAK' "$tmp/lines" && grep -q 'NAK remote access' "$tmp/lines" &&
 		[ "$(awk 'length($0) > 100' "$tmp/lines" | wc -l)" = 0 ] && grep -q '2000 packets captured' "$tmp/lines.err"
 }

@@ -89,7 +89,7 @@ PAYLOAD=100000000000000 ok "what goes only in part over the HCA fails: part of t
 VERDICT=wrong ok "not if contents are wrong" mesh 1 'wrong contents' --kernel ofed
 [ "${TIER:-}" != full ] || STATUS=3 ok "not if the launcher fails at its end" mesh 1 "exit status is 3" --kernel ofed
 MESH=--rc ok "what goes over RC is not XRC" mesh 1 'no XRC domain is open; libibverbs of the ranks: /' --kernel ofed
-MESH=--rc ok "but over the HCA" mesh 0 '^1 of 1 jobs passed' --kernel ofed --expect hca
+MESH=--rc ok "but over the HCA" mesh 0 '^1 of 1 job passed' --kernel ofed --expect hca
 # A launcher that never ends, and starts nothing.
 printf '#!/bin/sh\nexec sleep 300\n' >"$tmp/bin/sleeper"
 chmod +x "$tmp/bin/sleeper"
@@ -116,7 +116,7 @@ job() {
 	shift 2
 	says "$wanted" "$words" --rsh "$rsh" --kernel mainline --ranks 2 --expect hca --timeout 50 "${small[@]}" "$@"
 }
-two_hosts() { job 0 '^1 of 1 jobs passed' --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
+two_hosts() { job 0 '^1 of 1 job passed' --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
 ok "over UCX's rc_v it passes, on two hosts" two_hosts
 not_xrc() { job 1 'no XRC domain is open' --hosts 1 --expect xrc --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
 [ "${TIER:-}" != full ] || ok "UCX's rc_v does not pass as XRC" not_xrc
@@ -129,7 +129,7 @@ told_nothing() { says 1 'The launcher was .*docs/mpi.md says what each is to be 
 in_part() { job 1 'bytes went over the HCA' --hosts 1 --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}"; }
 [ "${TIER:-}" != full ] || ok "over shared memory with the HCA open it fails" in_part
 allowed() {
-	job 0 '^1 of 1 jobs passed' --hosts 2 --ranks 4 --shared-memory --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}" &&
+	job 0 '^1 of 1 job passed' --hosts 2 --ranks 4 --shared-memory --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}" &&
 		job 1 'bytes went over the HCA' --hosts 2 --ranks 4 --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}"
 }
 [ "${TIER:-}" != full ] || ok "over shared memory it passes if that was allowed" allowed
@@ -179,7 +179,7 @@ sum() { job 1 'wrong contents' --mpicc "$tmp/bin/sum-mpicc" --hosts 1 --env UCX_
 printf '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec sh -c "$*"\n' >"$tmp/bin/here"
 chmod +x "$tmp/bin/here"
 same_host() {
-	job 1 'the ranks are on 1 hosts, and should be on 2' --rsh "$tmp/bin/here" --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"
+	job 1 'the ranks are on 1 host, and should be on 2' --rsh "$tmp/bin/here" --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"
 }
 [ "${TIER:-}" != full ] || ok "ranks that are all on one host fail, and are shown" same_host
 gone() { ! pgrep -f "^$tmp/softhca-check-mpi[^ ]*/mpi_verify" >/dev/null; }

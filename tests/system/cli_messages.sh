@@ -212,7 +212,7 @@ ok "a peer without its LID" wrong 125 '--peer: "192.0.2.9" does not begin with a
 ok "a peer without a wire" wrong 125 "--peer is about a wire, and the instance has none: name its own address, too, with --wire" start --peer 9=192.0.2.9 lab
 ok "a LID for an address that has another one" wrong 125 '--lid: 10.1.2.3 has LID 3, .* name that one, or leave --lid out' start --wire 10.1.2.3/24 --lid 5 lab
 ok "a wire's second address on another network" wrong 125 '--wire: 10.1.3.4 .*; choose another address or prefix' start --ports 2 --wire 10.1.2.3/24,10.1.3.4 lab
-ok "fewer ports than addresses" wrong 2 '--wire names 2 address(es), and the instance has 1 port(s): name one for each port' \
+ok "fewer ports than addresses" wrong 2 '--wire names 2 addresses, and the instance has 1 port: name one for each port' \
 	start --wire 10.1.2.3/24,10.1.2.4 lab
 ok "port without anything" wrong 2 'which instance?' port
 ok "port of an instance" wrong 2 'which port of the instance?' port lab

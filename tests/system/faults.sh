@@ -156,7 +156,7 @@ qp() {
 		fault drop 3 --qp "$(printf '0x%x' "$number")" && fault drop 3 --from host0 --qp "$number" &&
 			fault drop 0.0 --qp "$number" --from host0
 		fault drop 100% --qp $((number + 77)) 2>"$tmp/err" && { echo "a QP that is not there was taken"; return 1; }
-		grep -q "there are 0x$(printf %x "$number")" "$tmp/err" || { cat "$tmp/err"; return 1; }
+		grep -q "there are $(printf 0x%06x "$number")" "$tmp/err" || { cat "$tmp/err"; return 1; }
 		# Other QPs of the HCA lose nothing. (QPs of another HCA may have the same number.)
 		SOFTHCA_HOST=0 pingpong_beside && query "$total"' total(.drops_fault) == 0 and total(.retries) == 0'
 	}
@@ -178,7 +178,7 @@ scopes() {
 		set_are '[["drop","host0",null,50000]]' && fault off --to host0 && set_are '[["drop","host0",null,50000]]' || return 1
 	for wrong in "drop 1% --from" "drop 1% --from host" "drop 1% --from hosta" "drop 1% --from host1x" "drop 1% --from -1" \
 		"drop 1% --to host2" "drop 1% --from host7 --to host0" "drop 1% --qp" "drop 1% --qp 0" "drop 1% --qp -3" \
-		"drop 1% --qp 0x1000000" "drop 1% --qp 0x77" "drop 1% --seed x" "drop 1% --bogus 1" "drop --from host0" \
+		"drop 1% --qp 0x1000000" "drop 1% --qp 0x77" "drop 1% --qp 000077" "drop 1% --seed x" "drop 1% --bogus 1" "drop --from host0" \
 		"drop 1% 2% --from host0" "off --from host9" "off --seed 3" "seed 3 --from host0" "off 1%" "--from host0"; do
 		# shellcheck disable=SC2086
 		fault $wrong 2>"$tmp/err" && { echo "taken: $wrong"; return 1; }
@@ -188,7 +188,10 @@ scopes() {
 	fault drop 1% --from host7 2>"$tmp/err"
 	grep -q 'no host7: the instance has host0 to host1' "$tmp/err" || { cat "$tmp/err"; return 1; }
 	fault drop 1% --qp 5 2>"$tmp/err"
-	grep -q 'no QP 0x5' "$tmp/err" || { cat "$tmp/err"; return 1; }
+	grep -q 'no QP 0x000005' "$tmp/err" || { cat "$tmp/err"; return 1; }
+	# Hexadecimal without 0x, as a tool may print it: neither decimal nor octal.
+	fault drop 1% --qp 000048 2>"$tmp/err"
+	grep -q 'not "000048": if that is hexadecimal, write 0x000048' "$tmp/err" || { cat "$tmp/err"; return 1; }
 	fault off && set_are '[]'
 }
 # A packet that is delayed by a second arrives after everything else. It outlives the program that

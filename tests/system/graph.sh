@@ -42,25 +42,26 @@ until_true grep -qs lid= "$tmp/numbers" || { cat "$tmp/layout.err"; exit 1; }
 eval "$(sed -n 's/^pid=/layout_pid=/p' "$tmp/numbers")"
 "$SOFTHCA" show --json lab >"$tmp/state"
 at() { jq -r "$1" "$tmp/state"; }
-qpn=$(at '.hosts[1].hcas[0].qps[] | select(.type == "RC") | .qpn')
-receiver=$(at '.hosts[1].hcas[0].qps[] | select(.type == "XRC_TGT") | .qpn')
-srqn=$(at '.hosts[1].hcas[0].srqs[] | select(.xrcd) | .srqn')
+hex() { xargs printf '0x%06x\n'; }
+qpn=$(at '.hosts[1].hcas[0].qps[] | select(.type == "RC") | .qpn' | hex)
+receiver=$(at '.hosts[1].hcas[0].qps[] | select(.type == "XRC_TGT") | .qpn' | hex)
+srqn=$(at '.hosts[1].hcas[0].srqs[] | select(.xrcd) | .srqn' | hex)
 own=host1/mlx4_0
 
 everything() {
 	drawn && query --argjson state "$(cat "$tmp/state")" '
 		[$state.hosts[].hcas[] | .qps[], .srqs[], .xrc_domains[], .ports[]] as $all |
-		[.objects[].name | select(test("/(qp|srq|xrcd|port)[0-9]+$"))] | length == ($all | length) and length > 6'
+		[.objects[].name | select(test("/((qp|srq)0x[0-9a-f]{6}|(xrcd|port)[0-9]+)$"))] | length == ($all | length) and length > 6'
 }
 ok "every QP, SRQ, XRC domain and port, once" everything
 process() { node "cluster_$own/process$layout_pid" '.label | startswith("lay\"o\\\\ut ") and endswith(" '"$layout_pid"'")'; }
 ok "a process with its name, whatever that is" process
-connected() { edge "$own/qp$qpn" "$own/qp$qpn" '.dir == "both"'; }
+connected() { edge "$own/qp$qpn" "$own/qp$qpn" '.dir == "both"' && node "$own/qp$qpn" '.label | startswith("RC '"$qpn"'")'; }
 ok "a pair of QPs is one edge" connected
 domain() {
 	edge "$own/qp$receiver" "$own/xrcd1" && edge "$own/xrcd1" "$own/srq$srqn" &&
 		node "$own/xrcd1" '.label | endswith("inode '"$(stat -c %i "$tmp/domain")"'")' &&
-		node "$own/qp$receiver" '.label | endswith("registered by: '"$layout_pid"'")'
+		node "$own/qp$receiver" '.label | startswith("XRC receive QP '"$receiver"'") and endswith("registered by: '"$layout_pid"'")'
 }
 ok "an XRC domain, from its receive QP to its SRQ" domain
 down() {
@@ -71,7 +72,7 @@ ok "a port that is down" down
 summary() {
 	drawn --processes && node "$own/process$layout_pid" '.label | contains("1 RC")' &&
 		edge "$own/process$layout_pid" "$own/process$layout_pid" '.label == "RC: 1"' &&
-		node "$own/xrcd1" '.label | contains("1 receive QP")' && edge "$own/xrcd1" "$own/process$layout_pid" &&
+		node "$own/xrcd1" '.label | endswith("1 receive QP")' && edge "$own/xrcd1" "$own/process$layout_pid" &&
 		query '[.objects[].name | select(test("/qp"))] == []'
 }
 ok "processes with the number of their QPs" summary

@@ -60,6 +60,8 @@ for face in $(faces ofed mainline); do
 		for heading in 'qps (2)' 'cqs (2)' 'srqs (2)' 'xrc_domain 1' 'receive_qps (1)' 'mrs (1)' 'counters'; do
 			grep -q "$heading" "$tmp/text" || { echo "no $heading"; cat "$tmp/text"; return 1; }
 		done
+		# A QP's number is as ibv_ tools print it, and so is the one of its peer, which is itself.
+		[ "$(grep -Ec "^ *$(printf '0x%06x' "$qpn") " "$tmp/text")" -ge 2 ] && grep -q "$(printf '0x%06x .*0x%06x' "$qpn" "$qpn") " "$tmp/text" || { cat "$tmp/text"; return 1; }
 		grep -q "$inode" "$tmp/text" || { cat "$tmp/text"; return 1; }
 		awk '/mrs \(1\)/ { getline head; getline row; at = index(head, "length")
 			exit !(at && substr(row, at, 5) == "12345") }' "$tmp/text" || { cat "$tmp/text"; return 1; }

@@ -64,7 +64,7 @@ due() {
 		>/dev/null || { cat "$tmp/json"; return 1; }
 }
 
-qp='QP 0x[0-9a-f]*'
+qp='QP 0x[0-9a-f]\{6\}'
 
 situation receive
 ok "a receiver that waits for a message that its peer has not posted" before_long says \
@@ -100,7 +100,7 @@ ok "no timer is named as lost while its process is stopped" before_long says "st
 over
 
 situation stopped
-ok "a sender whose peer is stopped" before_long says "thread $peer stopped: in the program" \
+ok "a sender whose peer is stopped" before_long says "thread $peer stopped: in the program, tg*kill()" \
 	"process $pid; peer mlx4_0 $qp, process $peer (stopped) waits: 1 request not acknowledged" \
 	", receiver not ready"
 over
@@ -113,6 +113,10 @@ over
 situation event
 ok "a thread that reads completion events" before_long says \
 	"thread $pid sleeps: reads completion events, of event queue [0-9]*"
+over
+
+situation accept
+ok "a system call of the program's has its name" before_long says "thread $pid sleeps: in the program, accept4()"
 over
 
 situation daemon

@@ -27,6 +27,14 @@ hosts() {
 take_port
 export port
 ok "each host is counted, and an idle one is left out" hosts
+one() {
+	run --hosts 3 --stats -- bash -c 'set -u
+		SOFTHCA_HOST=1 "$TOOLS/ibv_rc_pingpong" -p "$0" -n 1 -s 1 --verify >/dev/null & until_true listening &&
+		SOFTHCA_HOST=2 "$TOOLS/ibv_rc_pingpong" -p "$0" -n 1 -s 1 --verify 127.0.0.1 && wait $!' "$port" &&
+	says '^softhca: host 1, mlx4_0: sent 1 message, 1 byte; received 1 message, 1 byte$' &&
+	{ grep -qx 'contents of 1 message verified' "$tmp/out" || { cat "$tmp/out"; return 1; }; }
+}
+ok "one message is no messages" one
 
 # layout destroys nothing, whether it reaches its end or is killed.
 left="left open when its program closed the device or ended: 2 QPs, 2 SRQs, 2 CQs, 1 memory region, 1 PD, 1 XRC domain$"

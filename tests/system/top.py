@@ -83,7 +83,7 @@ def view(name):
 top = Top()
 ok("the first table is of processes", top.until(view("processes")) and top.until(lambda l: "xrc_mesh" in l[3]))
 ok("its numbers are rates", top.until(lambda l: float(l[3].split()[4].rstrip("kM")) > 0))
-for key, name, row in ((b"d", "hcas", "host0/mlx4_0"), (b"o", "ports", "mlx4_0:1"), (b"x", "domains", "/xrcd1"), (b"n", "qps", "/qp")):
+for key, name, row in ((b"d", "hcas", "host0/mlx4_0"), (b"o", "ports", "mlx4_0:1"), (b"x", "domains", "/xrcd1"), (b"n", "qps", "/0x")):
     top.type(key)
     ok("the key %s: %s" % (key.decode(), name), top.until(view(name)) and top.until(lambda l: any(row in line for line in l[3:])))
 top.type(b"p")
@@ -92,15 +92,15 @@ top.until(lambda l: l[1].startswith("processes") and len(pids(l)) == 4)
 processes = sorted(pids(top.lines()))
 # Keys as TERM=linux sends them: cursor down, end.
 top.type(b"<<<<\x1b[B\r")
-ok("enter on the second process: its QPs", top.until(lambda l: l[1].startswith("qps of process %d" % processes[1]) and "/qp" in l[3]))
+ok("enter on the second process: its QPs", top.until(lambda l: l[1].startswith("qps of process %d" % processes[1]) and "/0x" in l[3]))
 top.type(b"\x7f")
 ok("backspace goes back", top.until(view("processes")))
 top.type(b"d\r")
 ok("enter on an HCA: its ports", top.until(lambda l: l[1].startswith("ports of HCA host") and ":1" in l[3]))
 top.type(b"\r")
-ok("and on a port: its QPs", top.until(lambda l: l[1].startswith("qps of port host") and "/qp" in l[3]))
+ok("and on a port: its QPs", top.until(lambda l: l[1].startswith("qps of port host") and "/0x" in l[3]))
 top.type(b"n<<<<")
-numbers = lambda l: [(line[:5], int(line.split("/qp")[1].split()[0])) for line in l[3:] if "/qp" in line]
+numbers = lambda l: [(line[:5], int(line.split("/0x")[1].split()[0], 16)) for line in l[3:] if "/0x" in line]
 ok("by name, numbers in it in order", top.until(lambda l: len(numbers(l)) > 2 and numbers(l) == sorted(numbers(l))))
 top.type(b"r")
 ok("and the other way round", top.until(lambda l: len(numbers(l)) > 2 and numbers(l) == sorted(numbers(l), reverse=True)))

@@ -35,10 +35,10 @@ ok "processes send" until_true moves processes 5 xrc_mesh 4
 ok "HCAs send" until_true moves hcas 3 mlx4 2
 ok "ports send" until_true moves ports 4 mlx4 2
 ok "QPs of senders send" until_true moves qps 5 INI 4
-quiet() { batch --count 1 --view qps && [ "$(awk '$NF == "0"' "$tmp/top" | grep -c '/qp')" -eq 8 ]; }
+quiet() { batch --count 1 --view qps && [ "$(awk '$NF == "0"' "$tmp/top" | grep -c '/0x')" -eq 8 ]; }
 ok "nothing vanishes" quiet
 "$SOFTHCA" fault lab drop 5% >/dev/null
-ok "QPs count packets that vanish" until_true moves qps 10 /qp 8
+ok "QPs count packets that vanish" until_true moves qps 10 /0x 8
 ok "and processes those for their QPs" until_true moves processes 10 xrc_mesh 4
 "$SOFTHCA" fault lab off >/dev/null
 ok "XRC domains receive" until_true moves domains 6 xrcd 2

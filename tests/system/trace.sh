@@ -20,12 +20,12 @@ cleared() { [ -z "$(ls -d "$tmp"/softhca-trace.* 2>/dev/null)" ] || { ls -d "$tm
 export TMPDIR=$tmp
 
 pair_lines() {
-	has 'ibv_create_qp\(pd [0-9]+, \{IBV_QPT_RC, send_cq cq [0-9]+, .*\) = qp 0x[0-9a-f]+, cap \{send_wr ' &&
-		has 'ibv_modify_qp\(qp 0x[0-9a-f]+, \{IBV_QPS_RTR, mtu 1024, \{dlid [0-9]+, .*\}, IBV_QP_STATE\|IBV_QP_AV\|.*\) = 0 <' &&
+	has 'ibv_create_qp\(pd [0-9]+, \{IBV_QPT_RC, send_cq cq [0-9]+, .*\) = qp 0x[0-9a-f]{6}, cap \{send_wr ' &&
+		has 'ibv_modify_qp\(qp 0x[0-9a-f]{6}, \{IBV_QPS_RTR, mtu 1024, \{dlid [0-9]+, .*\}, IBV_QP_STATE\|IBV_QP_AV\|.*\) = 0 <' &&
 		has 'ibv_query_port\(mlx4_0, 1\) = 0 \{state 4, lid 1\}' &&
 		has 'ibv_reg_mr\(pd [0-9]+, 0x[0-9a-f]+, [0-9]+, IBV_ACCESS_LOCAL_WRITE\) = mr 0x[0-9a-f]+, rkey' &&
-		has 'ibv_post_send\(qp 0x[0-9a-f]+, \{wr_id 0x2, IBV_WR_SEND, IBV_SEND_SIGNALED, \[\{0x[0-9a-f]+, 4096, 0x[0-9a-f]+\}\]\}\) = 0 <' &&
-		has 'ibv_poll_cq\(cq [0-9]+, [0-9]+\) = [12] \[.*\{wr_id 0x1, qp 0x[0-9a-f]+, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len 4096\}' &&
+		has 'ibv_post_send\(qp 0x[0-9a-f]{6}, \{wr_id 0x2, IBV_WR_SEND, IBV_SEND_SIGNALED, \[\{0x[0-9a-f]+, 4096, 0x[0-9a-f]+\}\]\}\) = 0 <' &&
+		has 'ibv_poll_cq\(cq [0-9]+, [0-9]+\) = [12] \[.*\{wr_id 0x1, qp 0x[0-9a-f]{6}, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len 4096\}' &&
 		has 'ibv_get_cq_event\(channel fd [0-9]+\) = 0 cq [0-9]+' && has 'ibv_close_device\(mlx4_0\) = 0' && whole
 }
 ours_pingpong() {
@@ -52,9 +52,9 @@ if command -v /usr/bin/ibv_rc_pingpong >/dev/null; then
 		trace -- bash -c xsrq >"$tmp/out" 2>&1 || { cat "$tmp/out" "$tmp/server.out" "$tmp/client.out"; return 1; }
 		has 'ibv_open_xrcd\(mlx4_0, \{fd [0-9]+, O_CREAT\}\) = xrcd 0x[0-9a-f]+ <' &&
 			has 'ibv_create_srq_ex\(mlx4_0, \{max_wr 1, .*\}, IBV_SRQT_XRC, xrcd 0x[0-9a-f]+, cq [0-9]+\) = srq [0-9]+ <' &&
-			has 'ibv_get_srq_num\(srq [0-9]+\) = 0 0x[0-9a-f]+ <' &&
-			has 'ibv_create_qp_ex\(mlx4_0, \{IBV_QPT_XRC_RECV, .*\) = qp 0x[0-9a-f]+ <' &&
-			has 'ibv_post_send\(qp 0x[0-9a-f]+, \{wr_id 0, IBV_WR_SEND, .*, to srq 0x[0-9a-f]+\}\) = 0 <' &&
+			has 'ibv_get_srq_num\(srq [0-9]+\) = 0 0x[0-9a-f]{6} <' &&
+			has 'ibv_create_qp_ex\(mlx4_0, \{IBV_QPT_XRC_RECV, .*\) = qp 0x[0-9a-f]{6} <' &&
+			has 'ibv_post_send\(qp 0x[0-9a-f]{6}, \{wr_id 0, IBV_WR_SEND, .*, to srq 0x[0-9a-f]{6}\}\) = 0 <' &&
 			has 'ibv_close_xrcd\(xrcd 0x[0-9a-f]+\) = 0 <' && whole && check packets && cleared
 	}
 	ok "XRC on the system's libibverbs" xrc_of_system
@@ -68,9 +68,9 @@ every_opcode() {
 	trace --libibverbs ours "$@" -- "$PROGRAMS/opcodes" >"$tmp/out" 2>&1 || { cat "$tmp/out"; return 1; }
 	has 'ibv_open_xrc_domain\(mlx4_0, [0-9]+, O_CREAT\) = xrcd [0-9]+' &&
 		has 'ibv_create_xrc_srq\(pd [0-9]+, xrcd [0-9]+, cq [0-9]+, \{max_wr .*\) = srq [0-9]+, number 0x' &&
-		has 'ibv_create_xrc_rcv_qp\(\{xrcd [0-9]+\}\) = 0 qp 0x' &&
-		has 'ibv_modify_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+, \{IBV_QPS_RTR, ' &&
-		has 'ibv_post_send\(qp 0x[0-9a-f]+, \{wr_id .*, IBV_WR_ATOMIC_CMP_AND_SWP, .*, remote \{0x[0-9a-f]+, 0x[0-9a-f]+\}, to srq 0x' &&
+		has 'ibv_create_xrc_rcv_qp\(\{xrcd [0-9]+\}\) = 0 qp 0x[0-9a-f]{6} ' &&
+		has 'ibv_modify_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]{6}, \{IBV_QPS_RTR, ' &&
+		has 'ibv_post_send\(qp 0x[0-9a-f]{6}, \{wr_id .*, IBV_WR_ATOMIC_CMP_AND_SWP, .*, remote \{0x[0-9a-f]+, 0x[0-9a-f]+\}, to srq 0x[0-9a-f]{6}\}' &&
 		whole && check packets && cleared
 }
 ok "an XRC program that uses every opcode" every_opcode
@@ -104,9 +104,9 @@ others() {
 		has "ibv_create_ah_from_wc\\(pd [0-9]+, \\{slid $lid, src_qp $qp\\}, 1\\) = ah 0x" &&
 		has 'ibv_get_async_event\(mlx4_0\) = 0 IBV_EVENT_SRQ_LIMIT_REACHED <' &&
 		has 'ibv_ack_async_event\(IBV_EVENT_SRQ_LIMIT_REACHED\)' || return 1
-	has 'ibv_query_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+, IBV_QP_STATE\|IBV_QP_PORT\) = 0 \{IBV_QPS_INIT, port_num 1\} <' &&
-		has 'ibv_reg_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+\) = 0 <' &&
-		has 'ibv_unreg_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+\) = 0 <' &&
+	has 'ibv_query_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]{6}, IBV_QP_STATE\|IBV_QP_PORT\) = 0 \{IBV_QPS_INIT, port_num 1\} <' &&
+		has 'ibv_reg_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]{6}\) = 0 <' &&
+		has 'ibv_unreg_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]{6}\) = 0 <' &&
 		has 'ibv_destroy_srq\(srq [0-9]+\) = 0 <' && has 'ibv_close_xrc_domain\(xrcd [0-9]+\) = 0 <' && whole && check packets && cleared
 }
 ok "groups, SRQs, address handles, events and XRC receive QPs" others

@@ -64,7 +64,7 @@ static int fail(void)
 	check(pd && cq, "objects");
 	qp = ibv_create_qp(pd, &init);
 	check(qp != NULL, "ibv_create_qp");
-	printf("qp %#x\n", qp->qp_num);
+	printf("qp 0x%06x\n", qp->qp_num);
 	errno = 0;
 	check(!ibv_create_cq(context, 1 << 30, NULL, NULL, 0) && errno == EINVAL, "too large a CQ");
 	check(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == EINVAL, "RESET to RTS");
@@ -179,7 +179,7 @@ static int all(void)
 	init.srq = srq;
 	qp = ibv_create_qp(pd, &init);
 	check(qp != NULL, "ibv_create_qp");
-	printf("%#x %d\n", qp->qp_num, port.lid);
+	printf("0x%06x %d\n", qp->qp_num, port.lid);
 	to_rts(qp);
 	check(!ibv_query_qp(qp, &attr, IBV_QP_QKEY, &init), "ibv_query_qp");
 	check(!ibv_attach_mcast(qp, &group, 0xc001) && !ibv_detach_mcast(qp, &group, 0xc001),

@@ -8,6 +8,7 @@
  *	stopped		the same, and the peer is stopped
  *	doze		more polling processes than the one processor that they have
  *	event		a thread that reads completion events
+ *	accept		a thread that waits for a connection of TCP, in a system call as any program makes them
  *	daemon		commands, without end, one after the other
  *	copy		messages, without end, between processes that may not reach each other's memory
  */
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,6 +229,14 @@ static void crowd(void)
 	poll_for_ever();
 }
 
+static int listen_anywhere(void)
+{
+	int sock = socket(AF_INET, SOCK_STREAM, 0);
+
+	check(sock >= 0 && !listen(sock, 1), "listen");
+	return sock;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -244,6 +254,8 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	if (!strcmp(what, "event"))
 		ibv_get_cq_event(channel, &of, &arg);
+	if (!strcmp(what, "accept"))
+		accept4(listen_anywhere(), NULL, NULL, 0);
 	while (!strcmp(what, "daemon"))
 		ibv_dealloc_pd(ibv_alloc_pd(context));
 	return 1;

@@ -168,7 +168,7 @@ static void real_child(void)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
 
 	if (memory == MAP_FAILED) {
-		fprintf(stderr, "# this machine has no huge pages set aside\n");
+		fprintf(stderr, "# this machine has no huge pages reserved\n");
 		return;
 	}
 	setenv("RDMAV_HUGEPAGES_SAFE", "1", 1);

@@ -170,7 +170,40 @@ static void nested(void **state)
 	text = rendered(json_pack("{s:o}", "xrc_domains", domains));
 	assert_string_equal(text,
 			    "xrc_domain 1\n  receive_qps: -\nxrc_domain 2\n  receive_qps (1)\n"
-			    "    qpn  registrations\n    72   pid=5\n");
+			    "    qpn       registrations\n    0x000048  pid=5\n");
+	free(text);
+}
+
+/* As ibv_ tools print them, wherever they stand. What is no number of a queue is decimal. */
+static void queues(void **state)
+{
+	char *text = rendered(from(
+		"{\"qps\": [{\"qpn\": 72, \"pd\": 72, \"send_cq\": 129, \"srq\": 0, \"dest_qpn\": "
+		"8388682}],"
+		"\"cqs\": [{\"cqn\": 129}], \"srqs\": [{\"srqn\": 64, \"cq\": 129, \"xrcd\": 64}],"
+		"\"faults\": [{\"qp\": null, \"from\": 12}, {\"qp\": 16777215, \"from\": 12}],"
+		"\"lists\": [{\"of\": [{\"qpn\": 73}]}]}"));
+
+	(void)state;
+	assert_string_equal(text, "qps (1)\n"
+				  "  qpn       pd  send_cq   srq  dest_qpn\n"
+				  "  0x000048  72  0x000081  -    0x80004a\n"
+				  "cqs (1)\n  cqn\n  0x000081\n"
+				  "srqs (1)\n  srqn      cq        xrcd\n  0x000040  0x000081  64\n"
+				  "faults (2)\n  qp        from\n  -         12\n  0xffffff  12\n"
+				  "lists (1)\n  of\n  qpn=0x000049\n");
+	free(text);
+}
+
+/* A count of commands that ended in an error, such as a probe of a library, is no error of the daemon's. */
+static void refused(void **state)
+{
+	char *text = rendered(from(
+		"{\"daemon\": {\"commands\": 24, \"failed\": 2}, \"other\": {\"failed\": 1}}"));
+
+	(void)state;
+	assert_string_equal(text,
+			    "daemon\n  commands: 24\n  commands_refused: 2\nother\n  failed: 1\n");
 	free(text);
 }
 
@@ -179,7 +212,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small),	 cmocka_unit_test(many_columns),
 		cmocka_unit_test(crowded_cells), cmocka_unit_test(long_words),
-		cmocka_unit_test(nested),
+		cmocka_unit_test(nested),	 cmocka_unit_test(queues),
+		cmocka_unit_test(refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,7 +43,7 @@ static int fake_status(const char *path, struct sh_status_field *field, size_t n
 	return 0;
 }
 
-#define sh_open_aside  fake_open
+#define sh_open_own    fake_open
 #define sh_status_read fake_status
 #include "softhca/host/stopped.c"
 

@@ -172,7 +172,7 @@ static void names(void **state)
 	/* The QP is at neither end: both are host1. */
 	assert_int_equal(ask(t, SH_FAULT_DROP, 1, 1, qp.number, 1, 0), ENOENT);
 	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number + 1, 1, 0), ENOENT);
-	snprintf(list, sizeof(list), "there are 0x%x (host0 mlx4_0)", qp.number);
+	snprintf(list, sizeof(list), "there are 0x%06x (host0 mlx4_0)", qp.number);
 	assert_string_equal(strstr(st.text, "there are"), list);
 	/* A rule can be ended when its QP no longer exists. */
 	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_QP, qp.handle), 0);

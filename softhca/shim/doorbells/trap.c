@@ -252,7 +252,7 @@ static bool look_up(uint64_t addr, struct uar_page *out)
 {
 	char buf[4096];
 	size_t have = 0;
-	int found = 0, fd = sh_open_aside("/proc/thread-self/maps", O_RDONLY);
+	int found = 0, fd = sh_open_own("/proc/thread-self/maps", O_RDONLY);
 
 	if (fd < 0)
 		return false;

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "softhca/host/aside.h"
+#include "softhca/host/descriptors.h"
 #include "softhca/host/sys.h"
 #include "softhca/shim/attach.h"
 #include "closing.h"

@@ -265,7 +265,7 @@ static void *map_life(uint32_t index, uint32_t generation, int *err)
 
 	snprintf(path, sizeof(path), "%.*s/files/l%u.%u", PATH_MAX - 64, shim.dir, index,
 		 generation);
-	fd = sh_open_aside(path, O_RDWR);
+	fd = sh_open_own(path, O_RDWR);
 	if (fd < 0) {
 		*err = fd;
 		return NULL;

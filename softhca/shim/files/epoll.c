@@ -149,7 +149,7 @@ static int find_outs(int epfd, struct out *outs)
 	if (epfd < 0)
 		return 0;
 	shim_put_number(path + strlen(path), (unsigned int)epfd);
-	fd = sh_open_aside(path, O_RDONLY);
+	fd = sh_open_own(path, O_RDONLY);
 	if (fd < 0)
 		return 0;
 	while ((got = sh_read(fd, text + have, sizeof(text) - 1 - have)) > 0) {

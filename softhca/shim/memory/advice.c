@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "softhca/host/aside.h"
+#include "softhca/host/descriptors.h"
 #include "softhca/host/far.h"
 #include "softhca/host/sys.h"
 #include "softhca/shim/attach.h"
@@ -192,7 +192,7 @@ static bool is_this_process(int pidfd)
 	if (pidfd < 0)
 		return pidfd == PIDFD_SELF_THREAD || pidfd == PIDFD_SELF_THREAD_GROUP;
 	snprintf(path, sizeof(path), "/proc/thread-self/fdinfo/%d", pidfd);
-	fd = sh_open_aside(path, O_RDONLY);
+	fd = sh_open_own(path, O_RDONLY);
 	if (fd < 0)
 		return false;
 	got = sh_read(fd, text, sizeof(text) - 1);

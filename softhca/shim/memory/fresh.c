@@ -14,7 +14,7 @@
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 
-#include "softhca/host/aside.h"
+#include "softhca/host/descriptors.h"
 #include "softhca/host/sys.h"
 #include "fresh.h"
 #include "maps.h"
@@ -32,7 +32,7 @@
 /* From the file, which only root can open by default, where the system call may end the program. */
 static int uffd_by_file(void)
 {
-	int dev = sh_open_aside("/dev/userfaultfd", O_RDWR), fd;
+	int dev = sh_open_own("/dev/userfaultfd", O_RDWR), fd;
 
 	if (dev < 0)
 		return dev;
@@ -46,12 +46,12 @@ static int open_uffd(void)
 	struct uffdio_api api = {.api = UFFD_API};
 	int fd;
 
-	sh_aside_begin();
+	sh_section_begin();
 	fd = sandboxed() ? uffd_by_file()
 			 : (int)sh_sys(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
 	if (fd >= 0)
 		fd = sh_fd_high(fd);
-	sh_aside_end();
+	sh_section_end();
 	if (fd >= 0 && sh_sys(syscall(SYS_ioctl, fd, UFFDIO_API, &api)) < 0) {
 		sh_close(fd);
 		return -ENOSYS;

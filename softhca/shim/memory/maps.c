@@ -8,7 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "maps.h"
-#include "softhca/host/aside.h"
+#include "softhca/host/descriptors.h"
 #include "softhca/host/sys.h"
 
 char *maps_line(struct maps *m)
@@ -37,7 +37,7 @@ char *maps_line(struct maps *m)
 int maps_open(struct maps *m)
 {
 	m->have = m->at = 0;
-	m->fd = sh_open_aside("/proc/thread-self/maps", O_RDONLY);
+	m->fd = sh_open_own("/proc/thread-self/maps", O_RDONLY);
 	return m->fd < 0 ? m->fd : 0;
 }
 
@@ -104,7 +104,7 @@ void maps_close(struct maps *m)
 
 int pagemap_open(void)
 {
-	return sh_open_aside("/proc/thread-self/pagemap", O_RDONLY);
+	return sh_open_own("/proc/thread-self/pagemap", O_RDONLY);
 }
 
 size_t pagemap_read(int fd, uint64_t addr, uint64_t len, uint64_t entry[PAGEMAP_MOST])
@@ -123,7 +123,7 @@ int maps_copy(void *to, uint64_t from, size_t len)
 
 	if (err != -EFAULT)
 		return err;
-	fd = sh_open_aside("/proc/thread-self/mem", O_RDONLY);
+	fd = sh_open_own("/proc/thread-self/mem", O_RDONLY);
 	if (fd < 0)
 		return err;
 	while (done < len) {

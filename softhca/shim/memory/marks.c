@@ -317,7 +317,7 @@ bool marks_any(uint64_t start, uint64_t end)
  */
 static bool policy_by_file(uint64_t addr)
 {
-	struct maps m = {.fd = sh_open_aside("/proc/thread-self/numa_maps", O_RDONLY)};
+	struct maps m = {.fd = sh_open_own("/proc/thread-self/numa_maps", O_RDONLY)};
 	char word[32], last[32] = "default";
 	unsigned long from;
 	char *line;

@@ -36,7 +36,7 @@ static bool read_line(const char *line, unsigned int *marks)
 bool smaps_each(uint64_t start, uint64_t end,
 		bool (*fn)(uint64_t start, uint64_t end, unsigned int marks, void *arg), void *arg)
 {
-	struct maps m = {.fd = sh_open_aside("/proc/thread-self/smaps", O_RDONLY)};
+	struct maps m = {.fd = sh_open_own("/proc/thread-self/smaps", O_RDONLY)};
 	unsigned long from = 0, to = 0, low, high;
 	unsigned int marks = 0;
 	bool going = true;

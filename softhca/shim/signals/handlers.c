@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Handlers of the application wait until their thread is out of device code, off the control
- * connection, and not about to open or close a descriptor of this library's (host/aside.h). On a card
+ * connection, and not about to open or close a descriptor of this library's (host/descriptors.h). On a card
  * they interrupt none of that. A handler that uses the connection itself would wait
  * for its own thread for ever; one that jumps away with siglongjmp(), throws or ends the thread would
  * leave locks held and doorbells lost. From just before the process's first request on, this
@@ -19,7 +19,7 @@
 #include <ucontext.h>
 
 #include "softhca/device/memory/exec.h"
-#include "softhca/host/aside.h"
+#include "softhca/host/descriptors.h"
 #include "softhca/host/sys.h"
 #include "softhca/shim/attach.h"
 #include "softhca/shim/compiler.h"
@@ -78,7 +78,7 @@ static uint64_t set_mask(uint64_t mask)
 /* What this thread is in, but for device code; its end calls shim_signals_release(). */
 static bool busy(void)
 {
-	return waits || shim_control_mine() || stack_on_spare() || sh_aside_guarded();
+	return waits || shim_control_mine() || stack_on_spare() || sh_section_guarded();
 }
 
 void shim_signals_release(void)
@@ -388,7 +388,7 @@ static void begin(void)
 		if (__atomic_compare_exchange_n(&guarding, &none, getpid(), false, __ATOMIC_ACQ_REL,
 						__ATOMIC_ACQUIRE))
 			adopt_all();
-		sh_aside_guard(shim_signals_release);
+		sh_section_guard(shim_signals_release);
 		__atomic_store_n(&adopting, 0, __ATOMIC_RELEASE);
 	}
 	set_mask(before);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See aside.h: a mark for each number, which is a bit. A *section* is the time between
- * sh_aside_begin() and sh_aside_end(), in which a thread makes or closes descriptors of softhca's.
+ * See descriptors.h: a mark for each number, which is a bit. A *section* is the time between
+ * sh_section_begin() and sh_section_end(), in which a thread makes or closes descriptors of softhca's.
  * A number gets its mark before the thread leaves the section in which the descriptor was made, and
  * loses it in the section in which the descriptor is closed. So a number that is open, and has no
  * mark while no thread is in a section, is the program's, and stays so until the program closes it.
@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 
 #include "softhca/device/memory/life.h"
-#include "aside.h"
+#include "descriptors.h"
 #include "sys.h"
 
 #define MOST  16384 /* numbers beyond are not protected */
@@ -42,12 +42,12 @@ static TLS struct sh_door *door;
 
 /* ---- sections ---- */
 
-void sh_aside_guard(void (*fn)(void))
+void sh_section_guard(void (*fn)(void))
 {
 	__atomic_store_n(&after, fn, __ATOMIC_RELEASE);
 }
 
-bool sh_aside_guarded(void)
+bool sh_section_guarded(void)
 {
 	return then != NULL;
 }
@@ -104,7 +104,7 @@ static bool wait_for(uint32_t number, uint32_t *stuck, uint32_t *least, unsigned
 }
 
 /* A thread in a section is not thrown (life.h). */
-void sh_aside_begin(void)
+void sh_section_begin(void)
 {
 	struct sh_door *was;
 	uint32_t least = 0;
@@ -125,7 +125,7 @@ void sh_aside_begin(void)
 	door = was;
 }
 
-void sh_aside_end(void)
+void sh_section_end(void)
 {
 	/* A child that a handler has made in the middle of a section begins anew. */
 	if (!inside || --inside)
@@ -144,7 +144,7 @@ void sh_sweep_begin(void)
 	guard();
 	sweeping++;
 	__atomic_fetch_add(&sweeps, 1, __ATOMIC_SEQ_CST);
-	/* Pairs with sh_aside_begin(). */
+	/* Pairs with sh_section_begin(). */
 	for (unsigned int turn = 0;
 	     !inside && wait_for(__atomic_load_n(&changes, __ATOMIC_SEQ_CST) & INSIDE,
 				 &stuck_inside, &least, turn);
@@ -161,7 +161,7 @@ void sh_sweep_end(void)
 	unguard();
 }
 
-void sh_aside_here(void)
+void sh_descriptors_here(void)
 {
 	here = getpid();
 	inside = sweeping = 0;
@@ -262,7 +262,7 @@ int sh_close(int fd)
 
 	if (!is_marked(fd))
 		return sh_sys(syscall(SYS_close, fd));
-	sh_aside_begin();
+	sh_section_begin();
 	/*
 	 * The program may have put a file of its own there. The mark stays then: another thread's
 	 * table may still have under the number what was marked.
@@ -271,7 +271,7 @@ int sh_close(int fd)
 		__atomic_fetch_and(&own[fd / BITS], ~(UINT64_C(1) << fd % BITS), __ATOMIC_SEQ_CST);
 		err = sh_sys(syscall(SYS_close, fd));
 	}
-	sh_aside_end();
+	sh_section_end();
 	return err;
 }
 
@@ -283,10 +283,10 @@ int sh_fd_twin(int fd)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024)
 		floor = (long)limit.rlim_cur * 3 / 4;
-	sh_aside_begin();
+	sh_section_begin();
 	twin = sh_fcntl(fd, F_DUPFD_CLOEXEC, floor);
 	mark(twin);
-	sh_aside_end();
+	sh_section_end();
 	return twin;
 }
 
@@ -294,7 +294,7 @@ int sh_fd_high(int fd)
 {
 	int high;
 
-	sh_aside_begin();
+	sh_section_begin();
 	high = sh_fd_twin(fd);
 	if (high < 0) {
 		sh_fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -303,18 +303,18 @@ int sh_fd_high(int fd)
 	} else {
 		sh_close(fd);
 	}
-	sh_aside_end();
+	sh_section_end();
 	return high;
 }
 
-int sh_open_aside(const char *path, int flags)
+int sh_open_own(const char *path, int flags)
 {
 	int fd;
 
-	sh_aside_begin();
+	sh_section_begin();
 	fd = sh_open(path, flags | O_CLOEXEC);
 	if (fd >= 0)
 		fd = sh_fd_high(fd);
-	sh_aside_end();
+	sh_section_end();
 	return fd;
 }

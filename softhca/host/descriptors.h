@@ -5,8 +5,8 @@
  * that the shim stands in front of ask here first. sys.h has the functions that open and close such
  * descriptors.
  */
-#ifndef SOFTHCA_HOST_ASIDE_H
-#define SOFTHCA_HOST_ASIDE_H
+#ifndef SOFTHCA_HOST_DESCRIPTORS_H
+#define SOFTHCA_HOST_DESCRIPTORS_H
 
 #include <stdbool.h>
 
@@ -14,16 +14,16 @@
  * A section: between these two no call of the program takes away a number that this thread has not
  * marked yet. Sections may be nested. The thread must not wait for anything in a section.
  */
-void sh_aside_begin(void);
-void sh_aside_end(void);
+void sh_section_begin(void);
+void sh_section_end(void);
 
 /*
  * From now on handlers of the program wait while their thread is in a section or a sweep, and fn()
  * is called when it is out of both.
  */
-void sh_aside_guard(void (*fn)(void));
+void sh_section_guard(void (*fn)(void));
 /* Is this thread in a section or a sweep for which its handlers wait? */
-bool sh_aside_guarded(void);
+bool sh_section_guarded(void);
 
 enum sh_number {
 	SH_NUMBER_FREE,
@@ -45,6 +45,6 @@ void sh_sweep_begin(void);
 void sh_sweep_end(void);
 
 /* When the process begins, and in a forked child. */
-void sh_aside_here(void);
+void sh_descriptors_here(void);
 
 #endif
