@@ -121,6 +121,7 @@ struct rs_memory {
 };
 
 struct rs_iomr;
+struct rs_request;
 struct ds;
 
 struct rs {
@@ -149,6 +150,7 @@ struct rs {
 	int64_t looked_us; /* when rs_look_for_end() last asked */
 	int64_t heard_us;  /* with SO_KEEPALIVE: when something last came, or was asked for */
 	struct rs_waiter *waiters;
+	struct rs_request *requests; /* of a listener: for which raccept() had not enough */
 
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -265,6 +267,10 @@ int rs_new_id(struct rs *rs);
 void rs_progress(struct rs *rs);
 /* The address is resolved: the event of the route follows, or it has failed. */
 int rs_ask_route(struct rs *rs);
+/* raccept() has put requests back. A child's copies are its parent's. */
+bool rs_has_requests(const struct rs *listener);
+/* The listener ends: so do, by end(), the rsockets of the requests that it has put back. */
+void rs_end_requests(struct rs *listener, void (*end)(struct rs *rs));
 /* Connecting has failed. */
 void rs_fail(struct rs *rs, int error);
 static inline bool rs_is_connecting(const struct rs *rs)

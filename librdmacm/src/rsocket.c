@@ -62,6 +62,7 @@ void rs_free(struct rs *rs)
 {
 	if (rs->ds)
 		ds_close(rs);
+	rs_end_requests(rs, rs_free);
 	rs_teardown(rs);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
@@ -74,6 +75,7 @@ void rs_forget(struct rs *rs)
 {
 	if (rs->ds)
 		ds_forget(rs);
+	rs_end_requests(rs, rs_forget);
 	rs_forget_queues(rs);
 	if (rs->id)
 		cm_id_forget(to_cm_id(rs->id));
