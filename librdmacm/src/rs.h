@@ -322,7 +322,16 @@ int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, 
 /* The current buffer of the peer is full: takes the next one of the list, if there is one. */
 void rs_next_target(struct rs *rs);
 void rs_break(struct rs *rs, int error);
-/* With SO_KEEPALIVE, if nothing has come for so long: lets the device find out whether the peer is still there. */
+/*
+ * The device is to find out whether the peer is still there. What was said last asks for that itself; a write behind it
+ * would have no completion, for which rclose() would wait.
+ */
+static inline bool rs_keeps_alive(const struct rs *rs)
+{
+	return rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED && !rs->broken &&
+	       !rs->said_disconnect;
+}
+/* With SO_KEEPALIVE, if nothing has come for so long: lets the device find that out. */
 void rs_keep_alive(struct rs *rs);
 
 static inline uint32_t rs_sbuf_free(const struct rs *rs)
