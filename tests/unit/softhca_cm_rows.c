@@ -487,22 +487,23 @@ static void resolve_in_another_family(void **state)
 	end(&r);
 }
 
-/* A backlog of 0, and a negative one, is as large as can be. */
+/* A backlog of 0, a negative one, and one that is too large, is as large as can be: the next request waits. */
 static void largest_backlog(void **state)
 {
+	static const uint32_t backlogs[] = {(uint32_t)-1, 0, 1025, 1024};
 	struct rig r;
 
 	(void)state;
 	begin(&r, SH_FACE_MAINLINE);
-	for (int backlog = -1; backlog <= 0; backlog++) {
-		uint32_t id = listener(&r, 0, CM_PS_TCP, "0.0.0.0", (uint32_t)backlog);
+	for (unsigned int n = 0; n < sizeof(backlogs) / sizeof(backlogs[0]); n++) {
+		uint32_t id = listener(&r, 0, CM_PS_TCP, "0.0.0.0", backlogs[n]);
 
-		for (int i = 0; i < 200; i++)
+		for (int i = 0; i < 1025; i++)
 			assert_int_equal(
 				connect_len(&r, 1, routed(&r, 1, CM_PS_TCP, "127.128.0.1"), 0), 0);
 		for (int i = 0; i < 8; i++)
 			cm_timer_ready(r.t->k.rdmacm);
-		assert_int_equal(r.ch[0]->unread, 200);
+		assert_int_equal(r.ch[0]->unread, 1024);
 		destroy(&r, 0, id);
 		while (event(&r, 1) != -1)
 			;
