@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "softhca_cm_rig.h"
@@ -325,6 +326,51 @@ static void paths_of_the_program(void **state)
 	(void)state;
 	given_path(SH_FACE_MAINLINE);
 	given_path(SH_FACE_OFED);
+}
+
+static const struct user_ops *real_user;
+static int reads;
+
+static int counted_read(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len)
+{
+	reads++;
+	return real_user->read(arg, user, addr, buf, len);
+}
+
+/* As many as a kernel copies hold up the others no longer than one path does: the daemon reads them at once. */
+static void paths_at_once(void **state)
+{
+	enum { MANY = 58254 };
+	struct cm_path_data *path = calloc(MANY, sizeof(*path));
+	struct user_ops user;
+	struct rig r;
+	uint32_t id;
+	int one;
+
+	(void)state;
+	assert_non_null(path);
+	begin(&r, SH_FACE_MAINLINE);
+	id = create(&r, 0, CM_PS_TCP);
+	assert_int_equal(resolve(&r, 0, id, "127.128.1.1", 1000), 0);
+	assert_int_equal(event(&r, 0), CM_EV_ADDR_RESOLVED);
+	real_user = r.t->k.user;
+	user = *real_user;
+	user.read = counted_read;
+	r.t->k.user = &user;
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, sizeof(*path)), EINVAL);
+	one = reads;
+	reads = 0;
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, MANY * sizeof(*path)),
+			 EINVAL);
+	assert_int_equal(reads, one);
+	/* What no kernel takes is not read at all: the command is, and nothing else. */
+	reads = 0;
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, (MANY + 1) * sizeof(*path)),
+			 EINVAL);
+	assert_int_equal(reads, one - 1);
+	r.t->k.user = real_user;
+	end(&r);
+	free(path);
 }
 
 /*
@@ -647,6 +693,7 @@ int main(void)
 		cmocka_unit_test(short_writes),
 		cmocka_unit_test(resolve_in_another_family),
 		cmocka_unit_test(largest_backlog),
+		cmocka_unit_test(paths_at_once),
 		cmocka_unit_test(listener_elsewhere),
 		cmocka_unit_test(listener_of_another_type),
 		cmocka_unit_test(loopback_of_ipv6),
