@@ -17,7 +17,10 @@
  * publishes the half of its ring that has been read, in turn. DATA takes a credit; the other messages
  * take receives that each side keeps for them.
  *
- * rs->lock protects all of an rsocket but its number. It is never held asleep.
+ * rs->lock protects all of an rsocket but its number. rs_sleep() and rpoll(), in which threads wait for a peer, give it
+ * up. It is held while commands are written, and for the short waits in them: for the device, or for another thread
+ * of this process that has to acknowledge an event. With one exception no thread waits with it for anything else: a
+ * datagram rsocket that looks for one of the host's own addresses waits for the kernel to resolve it (own_qp()).
  *
  * Another thread may close an rsocket whose number a call has looked up, or in which it sleeps. So the memory of
  * an rsocket is never freed: it becomes another one, with a new life, and its lock stays. A call looks a second
