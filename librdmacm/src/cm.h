@@ -3,9 +3,10 @@
  * What the files of this library share. Internal functions return 0 or -errno; the public ones turn
  * that into -1 and errno by cm_return().
  *
- * No lock is held while a command is written, except for the probe of the kernel's commands:
- * GET_EVENT may sleep for ever, and other threads must be able to write commands meanwhile. The
- * declaration of each lock says what it protects.
+ * GET_EVENT on a channel that blocks may sleep for ever, and other threads must be able to write commands meanwhile. So
+ * no lock of this library's is held then, but in one place of a datagram rsocket (rs.h). Other commands are answered at
+ * once: the probe of the kernel's commands, and rsockets, write them with a lock. The declaration of each lock says
+ * what it protects.
  */
 #ifndef CM_H
 #define CM_H

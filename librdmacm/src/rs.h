@@ -17,7 +17,10 @@
  * publishes the half of its ring that has been read, in turn. DATA takes a credit; the other messages
  * take receives that each side keeps for them.
  *
- * rs->lock protects all of an rsocket but its number. It is never held asleep.
+ * rs->lock protects all of an rsocket but its number. rs_sleep() and rpoll(), in which threads wait for a peer, give it
+ * up. It is held while commands are written, and for the short waits in them: for the device, or for another thread
+ * of this process that has to acknowledge an event. With one exception no thread waits with it for anything else: a
+ * datagram rsocket that looks for one of the host's own addresses waits for the kernel to resolve it (own_qp()).
  *
  * Another thread may close an rsocket whose number a call has looked up, or in which it sleeps. So the memory of
  * an rsocket is never freed: it becomes another one, with a new life, and its lock stays. A call looks a second
@@ -121,6 +124,7 @@ struct rs_memory {
 };
 
 struct rs_iomr;
+struct rs_request;
 struct ds;
 
 struct rs {
@@ -149,6 +153,7 @@ struct rs {
 	int64_t looked_us; /* when rs_look_for_end() last asked */
 	int64_t heard_us;  /* with SO_KEEPALIVE: when something last came, or was asked for */
 	struct rs_waiter *waiters;
+	struct rs_request *requests; /* of a listener: for which raccept() had not enough */
 
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *id;
@@ -265,6 +270,10 @@ int rs_new_id(struct rs *rs);
 void rs_progress(struct rs *rs);
 /* The address is resolved: the event of the route follows, or it has failed. */
 int rs_ask_route(struct rs *rs);
+/* raccept() has put requests back. A child's copies are its parent's. */
+bool rs_has_requests(const struct rs *listener);
+/* The listener ends: so do, by end(), the rsockets of the requests that it has put back. */
+void rs_end_requests(struct rs *listener, void (*end)(struct rs *rs));
 /* Connecting has failed. */
 void rs_fail(struct rs *rs, int error);
 static inline bool rs_is_connecting(const struct rs *rs)
@@ -316,7 +325,16 @@ int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, 
 /* The current buffer of the peer is full: takes the next one of the list, if there is one. */
 void rs_next_target(struct rs *rs);
 void rs_break(struct rs *rs, int error);
-/* With SO_KEEPALIVE, if nothing has come for so long: lets the device find out whether the peer is still there. */
+/*
+ * The device is to find out whether the peer is still there. What was said last asks for that itself; a write behind it
+ * would have no completion, for which rclose() would wait.
+ */
+static inline bool rs_keeps_alive(const struct rs *rs)
+{
+	return rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED && !rs->broken &&
+	       !rs->said_disconnect;
+}
+/* With SO_KEEPALIVE, if nothing has come for so long: lets the device find that out. */
 void rs_keep_alive(struct rs *rs);
 
 static inline uint32_t rs_sbuf_free(const struct rs *rs)

@@ -62,6 +62,7 @@ void rs_free(struct rs *rs)
 {
 	if (rs->ds)
 		ds_close(rs);
+	rs_end_requests(rs, rs_free);
 	rs_teardown(rs);
 	if (rs->id)
 		rdma_destroy_id(rs->id);
@@ -74,6 +75,7 @@ void rs_forget(struct rs *rs)
 {
 	if (rs->ds)
 		ds_forget(rs);
+	rs_end_requests(rs, rs_forget);
 	rs_forget_queues(rs);
 	if (rs->id)
 		cm_id_forget(to_cm_id(rs->id));
@@ -341,6 +343,12 @@ static int give_address(const struct sockaddr *from, int domain, struct sockaddr
 	return 0;
 }
 
+static const struct sockaddr *own_address(const struct rs *rs)
+{
+	/* Where another rconnect() could not make an id, the rsocket has none. */
+	return rs->id ? rdma_get_local_addr(rs->id) : (const struct sockaddr *)&rs->local;
+}
+
 PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
 	struct rs *rs = rs_hold(socket);
@@ -351,7 +359,7 @@ PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	if (rs->ds)
 		ret = getsockname(rs->fd, addr, addrlen) ? -errno : 0;
 	else
-		ret = give_address(rdma_get_local_addr(rs->id), rs->domain, addr, addrlen);
+		ret = give_address(own_address(rs), rs->domain, addr, addrlen);
 	pthread_mutex_unlock(&rs->lock);
 	return cm_return(ret);
 }

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rs.h"
 
@@ -260,92 +261,167 @@ PUBLIC int rlisten(int socket, int backlog)
 	return cm_return(ret);
 }
 
-/* The private data of a request. */
-struct request_data {
+/* A request that has been read. */
+struct rs_request {
+	struct rs *rs; /* that is to accept it, with a channel of its own */
 	uint8_t data[RDMA_MAX_PRIVATE_DATA];
 	size_t len;
+	struct rs_request *next;
 };
 
+static struct rs_request *make_request(const struct rs *listener, int *error)
+{
+	struct rs_request *request = calloc(1, sizeof(*request));
+
+	*error = -ENOMEM;
+	if (!request)
+		return NULL;
+	request->rs = rs_alloc(listener->domain, SOCK_STREAM, &listener->options);
+	if (request->rs) {
+		*error = rs_new_channel(request->rs);
+		if (!*error)
+			return request;
+		rs_free(request->rs);
+	}
+	free(request);
+	return NULL;
+}
+
+void rs_end_requests(struct rs *listener, void (*end)(struct rs *rs))
+{
+	struct rs_request *request;
+
+	while (listener->requests) {
+		request = listener->requests;
+		listener->requests = request->next;
+		end(request->rs);
+		free(request);
+	}
+}
+
+bool rs_has_requests(const struct rs *listener)
+{
+	return listener->requests && listener->pid == getpid();
+}
+
+static bool has_event(const struct rs *rs)
+{
+	struct pollfd fd = {.fd = rs->channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) > 0;
+}
+
 /* The next request; -EAGAIN: there is none. */
-static int next_request(struct rs *listener, struct rdma_cm_id **id, struct request_data *said)
+static int read_request(struct rs *listener, struct rs_request *request)
 {
 	struct rdma_cm_event *event;
 
 	while (!rdma_get_cm_event(listener->channel, &event)) {
-		bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+		bool is_one = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
 
-		if (request) {
-			*id = event->id;
-			said->len = event->param.conn.private_data_len;
+		if (is_one) {
+			request->rs->id = event->id;
+			request->len = event->param.conn.private_data_len;
 			if (event->param.conn.private_data)
-				memcpy(said->data, event->param.conn.private_data, said->len);
+				memcpy(request->data, event->param.conn.private_data, request->len);
 			else
-				said->len = 0;
+				request->len = 0;
 		}
 		rdma_ack_cm_event(event);
-		if (request)
+		if (is_one)
 			return 0;
 	}
 	return -errno;
 }
 
-/* The rsocket of a request's id, which it takes over, with a channel of its own. */
-static int take_id(const struct rs *listener, struct rdma_cm_id *id, struct rs **out)
+/*
+ * What the request needs is made before it is read: without memory, or a descriptor, it stays where it is. -EAGAIN:
+ * there is none; -ESTALE: it has gone.
+ */
+static int take_request(struct rs *listener, struct rs_request **out)
 {
-	struct rs *rs = rs_alloc(listener->domain, SOCK_STREAM, &listener->options);
+	struct rs_request *request;
 	int ret;
 
-	if (!rs) {
-		rdma_destroy_id(id);
-		return -ENOMEM;
+	if (rs_has_requests(listener)) {
+		*out = listener->requests;
+		listener->requests = (*out)->next;
+		if (!has_event((*out)->rs))
+			return 0;
+		rs_free((*out)->rs);
+		free(*out);
+		return -ESTALE;
 	}
-	rs->id = id;
-	ret = rs_new_channel(rs);
-	if (!ret && rdma_migrate_id(id, rs->channel))
-		ret = -errno;
+	if (!has_event(listener))
+		return -EAGAIN;
+	request = make_request(listener, &ret);
+	if (!request)
+		return ret;
+	ret = read_request(listener, request);
+	if (!ret && rdma_migrate_id(request->rs->id, request->rs->channel))
+		ret = errno == EINVAL ? -ESTALE : -errno;
 	if (ret) {
-		rs_free(rs);
+		rs_free(request->rs);
+		free(request);
 		return ret;
 	}
-	*out = rs;
+	*out = request;
 	return 0;
 }
 
-/* Connects it, without the listener's lock. */
-static int accept_one(struct rs *rs, const struct request_data *said)
+/*
+ * There may be more memory, or descriptors, later: then the request is for a later raccept(), as a socket's would be.
+ * False: it is not, and the caller's.
+ */
+static bool put_back(struct rs *listener, uint32_t life, struct rs_request *request, int error)
 {
+	struct rs *rs = request->rs;
+	bool same;
+
+	if ((error != -ENOMEM && error != -EMFILE && error != -ENFILE) || rs->state == RS_CONNECTED)
+		return false;
+	rs_teardown(rs);
+	rs->broken = false;
+	pthread_mutex_lock(&listener->lock);
+	same = listener->life == life;
+	if (same) {
+		request->next = listener->requests;
+		listener->requests = request;
+		rs_wake(listener);
+	}
+	pthread_mutex_unlock(&listener->lock);
+	return same;
+}
+
+/* Connects it, without the listener's lock. */
+static int accept_one(const struct rs_request *request)
+{
+	struct rs *rs = request->rs;
 	struct rdma_conn_param param;
 	struct rs_hello hello;
 	int ret;
 
 	ret = rs_setup(rs);
 	if (!ret)
-		ret = rs_hear_hello(rs, said->data, said->len);
-	if (!ret) {
-		make_param(rs, &hello, &param);
-		ret = rdma_accept(rs->id, &param) ? -errno : 0;
-	}
-	if (!ret) {
-		rs->state = RS_CONNECTED;
-		rs->bound = true;
-		rs->fd = rs->channel->fd;
-		ret = rs_set(rs->fd, rs);
-	}
-	if (ret) {
-		rs_free(rs);
+		ret = rs_hear_hello(rs, request->data, request->len);
+	if (ret)
 		return ret;
-	}
-	return rs->fd;
+	make_param(rs, &hello, &param);
+	if (rdma_accept(rs->id, &param))
+		return -errno;
+	rs->state = RS_CONNECTED;
+	rs->bound = true;
+	rs->fd = rs->channel->fd;
+	ret = rs_set(rs->fd, rs);
+	return ret ? ret : rs->fd;
 }
 
 /*
- * With the lock: waits for a request, and makes an rsocket of it. Several threads may wait here: each request goes to
- * one of them. state: as cm_hold_cancel() has returned it.
+ * With the lock: waits for a request. Several threads may wait here: each request goes to one of them. state: as
+ * cm_hold_cancel() has returned it.
  */
-static int next_one(struct rs *listener, int64_t deadline, int state, struct rs **out,
-		    struct request_data *said)
+static int next_one(struct rs *listener, int64_t deadline, int state, struct rs_request **out)
 {
-	struct rdma_cm_id *id = NULL;
 	int ret;
 
 	if (listener->ds)
@@ -353,19 +429,15 @@ static int next_one(struct rs *listener, int64_t deadline, int state, struct rs 
 	if (listener->state != RS_LISTENING)
 		return -EINVAL;
 	for (;;) {
-		ret = next_request(listener, &id, said);
-		if (!ret) {
-			ret = take_id(listener, id, out);
-			/* The caller need not hear of a request that has gone. */
-			if (ret != -EINVAL)
-				return ret;
-		} else if (ret == -EAGAIN && !listener->nonblock) {
+		ret = take_request(listener, out);
+		if (ret == -EAGAIN && !listener->nonblock) {
 			cm_let_cancel(state);
 			ret = rs_sleep(listener, deadline);
 			cm_hold_cancel();
 			if (ret)
 				return ret;
-		} else {
+		} else if (ret != -ESTALE) {
+			/* The caller need not hear of a request that has gone. */
 			return ret;
 		}
 	}
@@ -373,9 +445,10 @@ static int next_one(struct rs *listener, int64_t deadline, int state, struct rs 
 
 static int accept_stream(int socket, int state)
 {
-	struct rs *listener, *fresh = NULL;
-	struct request_data said;
+	struct rs_request *request = NULL;
 	int64_t deadline = -2;
+	struct rs *listener;
+	uint32_t life;
 	int ret;
 
 	do {
@@ -384,11 +457,18 @@ static int accept_stream(int socket, int state)
 			return -EBADF;
 		if (deadline == -2)
 			deadline = rs_deadline(listener->options.recv_timeout);
-		ret = next_one(listener, deadline, state, &fresh, &said);
+		life = listener->life;
+		ret = next_one(listener, deadline, state, &request);
 		pthread_mutex_unlock(&listener->lock);
 		if (ret)
 			return ret;
-		ret = accept_one(fresh, &said);
+		ret = accept_one(request);
+		if (ret < 0) {
+			if (put_back(listener, life, request, ret))
+				return ret;
+			rs_free(request->rs);
+		}
+		free(request);
 		/* Nor of one from a peer that this library cannot work with. */
 	} while (ret == -EPROTO || ret == -EINVAL);
 	return ret;

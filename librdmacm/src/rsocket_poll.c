@@ -13,7 +13,7 @@ struct entry {
 	uint32_t life;
 	struct rs_waiter waiter;
 	int first, n; /* in the array of poll() */
-	bool listens; /* what it has to tell, its channel tells */
+	bool listens; /* what it has to tell, its channel tells, too */
 };
 
 /* One call. */
@@ -32,8 +32,8 @@ static short stream_events(const struct rs *rs)
 {
 	short events = 0;
 
-	if (rs->state == RS_LISTENING)
-		return 0;
+	if (rs->state == RS_LISTENING) /* the channel tells the rest */
+		return rs_has_requests(rs) ? POLLIN | POLLRDNORM : 0;
 	if (rs_is_connecting(rs) || rs->state == RS_NEW)
 		return rs->state == RS_NEW ? POLLOUT | POLLHUP : 0;
 	if (rs->state == RS_FAILED)
@@ -184,7 +184,7 @@ static int leave(struct pollfd *fds, struct entry *entries, nfds_t nfds, const s
 			pthread_mutex_unlock(&rs->lock);
 		}
 		if (rs && entries[i].listens && fds[i].revents != POLLNVAL)
-			fds[i].revents = polled ? first->revents : 0;
+			fds[i].revents |= polled ? first->revents : 0;
 		ready += fds[i].revents != 0;
 	}
 	return ready;

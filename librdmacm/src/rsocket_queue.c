@@ -218,7 +218,7 @@ void rs_keep_alive(struct rs *rs)
 	struct ibv_sge none = {0};
 	int64_t now;
 
-	if (!rs->options.keepalive || rs->ds || rs->state != RS_CONNECTED || rs->broken)
+	if (!rs_keeps_alive(rs))
 		return;
 	now = rs_now_us();
 	if (!rs->heard_us)

@@ -285,7 +285,7 @@ int rs_patience(const struct rs *rs)
 {
 	if (rs->event_waits)
 		return AGAIN_MS;
-	if (rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED && !rs->broken) {
+	if (rs_keeps_alive(rs)) {
 		int64_t due = rs->heard_us + rs->options.keep_idle * INT64_C(1000000);
 
 		if (!rs->heard_us)

@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,16 +257,14 @@ static int serve_ping(struct ping *p)
 	return say(p, NULL, NULL, 0) && !p->left ? -1 : 0;
 }
 
-static int serve_one(struct ping *p, struct rdma_cm_id *listen_id)
+/* Serves the client of this request until either end ends. */
+static int serve_one(struct ping *p)
 {
 	struct rdma_conn_param param = {
 		.responder_resources = 1, .initiator_depth = 1, .rnr_retry_count = 7};
 	long done = 0;
 	int ret = -1;
 
-	if (rdma_get_request(listen_id, &p->id))
-		return tool_fail("rdma_get_request");
-	p->gone = p->left = false;
 	if (!set_up(p)) {
 		if (rdma_accept(p->id, &param)) {
 			tool_fail("rdma_accept");
@@ -280,6 +279,77 @@ static int serve_one(struct ping *p, struct rdma_cm_id *listen_id)
 	tear_down(p);
 	rdma_destroy_id(p->id);
 	return ret;
+}
+
+/* ---- With -P: a thread for each client ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects clients */
+static pthread_cond_t one_less = PTHREAD_COND_INITIALIZER;
+static int clients;
+
+static void count_client(int by)
+{
+	pthread_mutex_lock(&lock);
+	clients += by;
+	if (by < 0)
+		pthread_cond_signal(&one_less);
+	pthread_mutex_unlock(&lock);
+}
+
+static void *serve_in_thread(void *arg)
+{
+	/* It has said what failed, and another client need not hear of that. */
+	(void)serve_one(arg);
+	free(arg);
+	count_client(-1);
+	return NULL;
+}
+
+/* 0, or an errno: then the caller still has the request. */
+static int start_thread(const struct ping *p, struct rdma_cm_id *id)
+{
+	struct ping *own = malloc(sizeof(*own));
+	pthread_t thread;
+	int ret;
+
+	if (!own)
+		return ENOMEM;
+	*own = *p;
+	own->id = id;
+	count_client(1);
+	ret = pthread_create(&thread, NULL, serve_in_thread, own);
+	if (ret) {
+		count_client(-1);
+		free(own);
+		return ret;
+	}
+	pthread_detach(thread);
+	return 0;
+}
+
+/* Ends when no more requests can come, and the clients that there were have ended. */
+static int serve_all(struct ping *p, struct rdma_cm_id *listen_id)
+{
+	struct rdma_cm_id *id;
+
+	for (;;) {
+		if (rdma_get_request(listen_id, &id)) {
+			if (errno == EINTR)
+				continue;
+			tool_fail("rdma_get_request");
+			break;
+		}
+		errno = start_thread(p, id);
+		if (errno) {
+			tool_fail("pthread_create");
+			rdma_destroy_id(id);
+		}
+	}
+	pthread_mutex_lock(&lock);
+	while (clients)
+		pthread_cond_wait(&one_less, &lock);
+	pthread_mutex_unlock(&lock);
+	return -1;
 }
 
 static int serve(struct ping *p)
@@ -303,9 +373,12 @@ static int serve(struct ping *p)
 		tool_fail("rdma_listen");
 		goto destroy;
 	}
-	do
-		ret = serve_one(p, listen_id);
-	while (p->persistent);
+	if (p->persistent)
+		ret = serve_all(p, listen_id);
+	else if (rdma_get_request(listen_id, &p->id))
+		tool_fail("rdma_get_request");
+	else
+		ret = serve_one(p);
 destroy:
 	rdma_destroy_id(listen_id);
 free:

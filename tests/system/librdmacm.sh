@@ -220,6 +220,38 @@ unequal() { # unequal SERVER-OPTIONS CLIENT-OPTIONS SERVER-STATUS CLIENT-STATUS 
 	return 1
 }
 
+# rping -s -P: a client without an end, and beside it one that is killed, one that has another -S, and one that ends well.
+several() {
+	on 0 ${ours}rping -s -P >"$tmp/server.out" 2>&1 &
+	server=$!
+	soon ready "$listens" || return 1
+	on 1 ${ours}rping -c -a host0 -v -C 100000000 >"$tmp/long.out" 2>&1 &
+	long=$!
+	soon grep -q "^ping data: " "$tmp/long.out" || return 1
+	on 1 timeout -s KILL 1 ${ours}rping -c -a host0 -C 100000000 >"$tmp/killed.out" 2>&1
+	on 1 ${ours}rping -c -a host0 -S 1000 >"$tmp/other.out" 2>&1
+	on 1 ${ours}rping -c -a host0 -v -C 3 >"$tmp/client.out" 2>&1
+	client=$?
+	kill -0 "$long" && [ $client -eq 0 ] && [ "$(grep -c '^ping data: ' "$tmp/client.out")" -eq 3 ] &&
+		grep -q "size 1000; this end has -S 64" "$tmp/server.out" && return 0
+	echo "client: status $client"
+	cat "$tmp/client.out" "$tmp/server.out"
+	return 1
+}
+
+# The device is gone: the server says it once for the listener, and ends, and so does the client that there is.
+for_good() {
+	"$SOFTHCA" stop cm >/dev/null
+	wait "$long"
+	wait "$server"
+	server=$?
+	[ $server -eq 1 ] && [ "$(grep -c '^rdma_get_request: ' "$tmp/server.out")" -eq 1 ] && [ "$(wc -l <"$tmp/server.out")" -lt 20 ] &&
+		return 0
+	echo "server: status $server"
+	head -n 30 "$tmp/server.out"
+	return 1
+}
+
 ok "-h of each tool" help
 for face in ofed mainline; do
 	if ! "$SOFTHCA" start --hosts 2 --kernel "$face" cm >"$tmp/start.out" 2>&1; then
@@ -253,7 +285,8 @@ for face in ofed mainline; do
 	ok "rping: the client counts fewer pings, $face" unequal "-C 10" "-C 3" 1 0 3 "server DISCONNECT EVENT"
 	ok "rping: the client's pings are longer, $face" unequal "-C 3" "-C 3 -S 1000" 1 1 0 "size 1000; this end has -S 64"
 	ok "rping: the client's pings are shorter, $face" unequal "-C 3 -S 1000" "-C 3" 0 0 3 "server DISCONNECT EVENT"
-	"$SOFTHCA" stop cm >/dev/null
+	ok "rping -s -P: several clients at a time, $face" several
+	ok "rping -s -P: no device any more, $face" for_good
 done
 # Doorbells trap in the same way on either face, so that the full tier has what is short on both.
 for face in ofed mainline; do

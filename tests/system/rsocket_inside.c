@@ -3,11 +3,13 @@
  * Description: what a program cannot see of a stream until it costs data: memory that a write comes from
  * stays as it is until the write is complete, also where the position in the stream wraps; and a stream
  * whose first connection was refused sleeps and wakes in its next one. A stream lives on when there was no memory
- * for an event of it.
+ * for an event of it, and a request where there was not enough to accept it.
  * And what an administrator's file may ask for has its limit.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_cma_abi.h>
@@ -237,6 +239,8 @@ static void test_again(void)
 
 /* So many commands of this thread that ask for an event fail. */
 static __thread int without_memory;
+/* So many commands that accept a connection fail. */
+static int no_memory_to_accept;
 
 /* Comes before the C library's, and before softhca's. */
 ssize_t write(int fd, const void *buf, size_t count)
@@ -249,6 +253,12 @@ ssize_t write(int fd, const void *buf, size_t count)
 	if (without_memory && count == sizeof(struct ucma_abi_get_event) &&
 	    command->cmd == UCMA_CMD_GET_EVENT && command->in == count - sizeof(*command)) {
 		without_memory--;
+		errno = ENOMEM;
+		return -1;
+	}
+	if (no_memory_to_accept && count >= sizeof(struct ucma_abi_accept) &&
+	    command->cmd == UCMA_CMD_ACCEPT && command->in == count - sizeof(*command)) {
+		no_memory_to_accept--;
 		errno = ENOMEM;
 		return -1;
 	}
@@ -312,6 +322,142 @@ static void test_no_memory_to_connect(void)
 	CHECK(!rclose(rs));
 }
 
+/* ---- Not enough to accept a connection ---- */
+
+/* A client, of a process of its own: what its connecting fails with, or 0 when it has sent four bytes and read the end. */
+static void client_of(const struct sockaddr_in *addr, const int start[2])
+{
+	pid_t child = fork();
+	char data[4];
+	int rs;
+
+	CHECK(child >= 0);
+	if (child)
+		return;
+	/* It ends with its parent. */
+	close(start[1]);
+	CHECK(read(start[0], data, 1) == 1);
+	alarm(LONG_MS / 1000);
+	rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	CHECK(rs >= 0);
+	if (rconnect(rs, (const struct sockaddr *)addr, sizeof(*addr)))
+		_exit(errno);
+	CHECK(rsend(rs, "late", 4, 0) == 4);
+	CHECK(rrecv(rs, data, sizeof(data), 0) == 0);
+	CHECK(!rclose(rs));
+	_exit(0);
+}
+
+/* One of them: any may have been the first to read that it is to start. */
+static int one_ended_with(void)
+{
+	int status;
+
+	CHECK(waitpid(-1, &status, 0) > 0);
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* Takes all descriptors but so many; give_back() of what it returned gives them back. */
+enum { MOST = 128 };
+static int taken[MOST];
+
+static int take_descriptors(int but)
+{
+	int n = 0, limit = 0, fd;
+	struct rlimit most;
+
+	for (fd = 0; fd < MOST; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			limit = fd + 1;
+	CHECK(!getrlimit(RLIMIT_NOFILE, &most));
+	most.rlim_cur = (rlim_t)(limit + but);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &most));
+	while (n < MOST && (taken[n] = open("/dev/null", O_RDONLY)) >= 0)
+		n++;
+	CHECK(errno == EMFILE && n >= but);
+	for (fd = 0; fd < but; fd++)
+		close(taken[--n]);
+	return n;
+}
+
+static void give_back(int n)
+{
+	struct rlimit most;
+
+	while (n)
+		close(taken[--n]);
+	CHECK(!getrlimit(RLIMIT_NOFILE, &most));
+	most.rlim_cur = most.rlim_max < 1024 ? most.rlim_max : 1024;
+	CHECK(!setrlimit(RLIMIT_NOFILE, &most));
+}
+
+static void accept_late(int listening, int n)
+{
+	char data[4];
+	int one;
+
+	for (int i = 0; i < n; i++) {
+		CHECK(wait_for(listening, POLLIN) == POLLIN);
+		one = raccept(listening, NULL, NULL);
+		CHECK(one >= 0);
+		CHECK(rrecv(one, data, 4, MSG_WAITALL) == 4 && !memcmp(data, "late", 4));
+		CHECK(!rclose(one));
+	}
+	for (int i = 0; i < n; i++)
+		CHECK(!one_ended_with());
+	FAILS(raccept(listening, NULL, NULL), EAGAIN);
+}
+
+/*
+ * As with accept(), the request stays, whatever it is that is missing. Each end of a connection has two descriptors
+ * and more, and some of them are made when the request has been read.
+ */
+static void test_accept_again(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(7411)};
+	int start[2], listening, taking, i;
+
+	alarm(LONG_MS / 1000);
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(!pipe(start));
+	/* Before this process has the device. */
+	for (i = 0; i < 6; i++)
+		client_of(&addr, start);
+	listening = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	CHECK(!rbind(listening, (struct sockaddr *)&addr, sizeof(addr)));
+	CHECK(!rlisten(listening, 8));
+	/* The first one accepted has opened what is opened once. */
+	CHECK(write(start[1], "x", 1) == 1);
+	accept_late(listening, 1);
+
+	for (i = 0; i < 2; i++) {
+		CHECK(write(start[1], "x", 1) == 1);
+		CHECK(wait_for(listening, POLLIN) == POLLIN);
+		taking = take_descriptors(i);
+		FAILS(raccept(listening, NULL, NULL), EMFILE);
+		FAILS(raccept(listening, NULL, NULL), EMFILE);
+		CHECK(wait_for(listening, POLLIN) == POLLIN);
+		give_back(taking);
+		accept_late(listening, 1);
+	}
+
+	CHECK(write(start[1], "xx", 2) == 2);
+	for (no_memory_to_accept = 2; no_memory_to_accept;) {
+		CHECK(wait_for(listening, POLLIN) == POLLIN);
+		FAILS(raccept(listening, NULL, NULL), ENOMEM);
+	}
+	accept_late(listening, 2);
+
+	/* One that waits for the rest is refused when the listener ends. */
+	CHECK(write(start[1], "x", 1) == 1);
+	CHECK(wait_for(listening, POLLIN) == POLLIN);
+	no_memory_to_accept = 1;
+	FAILS(raccept(listening, NULL, NULL), ENOMEM);
+	CHECK(!rclose(listening));
+	CHECK(one_ended_with() == ECONNREFUSED);
+}
+
 /* ---- Files of an administrator ---- */
 
 static bool large_inline;
@@ -342,9 +488,13 @@ static void test_inline(void)
 }
 
 static const struct rsocket_test tests[] = {
-	{"ring", test_ring},	       {"again", test_again},
-	{"no_memory", test_no_memory}, {"no_memory_to_connect", test_no_memory_to_connect},
-	{"inline", test_inline},       {"datagram_slots", test_datagram_slots},
+	{"ring", test_ring},
+	{"again", test_again},
+	{"no_memory", test_no_memory},
+	{"no_memory_to_connect", test_no_memory_to_connect},
+	{"inline", test_inline},
+	{"datagram_slots", test_datagram_slots},
+	{"accept_again", test_accept_again},
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: rclose() of an rsocket whose data cannot arrive waits as long as SO_LINGER says. The
- * argument is a command that lets nothing arrive from now on.
+ * Description: rclose() of an rsocket whose data cannot arrive waits as long as SO_LINGER says, and of one whose data
+ * have arrived not at all, with SO_KEEPALIVE either. The argument is a command that lets nothing arrive from now on.
  */
+#include <netinet/tcp.h>
 #include <time.h>
 
 #include "rsocket_pair.h"
@@ -41,12 +42,39 @@ static void test_linger(void)
 	CHECK(now() - begin < 9);
 }
 
-static const struct rsocket_test tests[] = {{"linger", test_linger}};
+/* Where nothing comes for longer than the peer may be silent, and the peer has been told all that there is to tell. */
+static void test_keep_alive(void)
+{
+	struct pollfd fd = {.events = 0};
+	int ends[2], i;
+	double begin;
+
+	pair(ends);
+	set_int(ends[0], SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_int(ends[0], IPPROTO_TCP, TCP_KEEPIDLE, 1);
+	CHECK(!rshutdown(ends[0], SHUT_RDWR));
+	fd.fd = ends[0];
+	for (i = 0; i < 2; i++) {
+		CHECK(rpoll(&fd, 1, 0) >= 0);
+		usleep(1100000);
+		CHECK(rpoll(&fd, 1, 0) >= 0);
+	}
+	begin = now();
+	CHECK(!rclose(ends[0]));
+	CHECK(now() - begin < 5);
+	CHECK(!rclose(ends[1]));
+}
+
+/* The last one lets nothing arrive. */
+static const struct rsocket_test tests[] = {
+	{"keep_alive", test_keep_alive},
+	{"linger", test_linger},
+};
 
 int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
 	stop_traffic = argv[1];
-	return run_tests(tests, 1, NULL);
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), NULL);
 }

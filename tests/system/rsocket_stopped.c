@@ -3,7 +3,9 @@
  * Description: when the device is gone, calls of rsockets end, those that sleep too. The arguments are the
  * name of a test and a command that takes the device away.
  */
+#include <netinet/tcp.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include "rsocket_pair.h"
 
@@ -148,6 +150,52 @@ static void test_connect(void)
 	(void)rclose(listening);
 }
 
+/* An rsocket for whose next attempt there is no device: it has neither id nor connection, but its name. */
+static void without_id(int rs, const struct sockaddr_in *name)
+{
+	struct sockaddr_in addr, there = mute;
+	socklen_t len = sizeof(addr);
+	char data = 0;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		CHECK(connect_mute(rs) == -1 && errno);
+		CHECK(!rgetsockname(rs, (struct sockaddr *)&addr, &len));
+		CHECK(len == sizeof(addr) && addr.sin_family == AF_INET);
+		CHECK(addr.sin_port == name->sin_port);
+		CHECK(addr.sin_addr.s_addr == name->sin_addr.s_addr);
+		FAILS(rgetpeername(rs, (struct sockaddr *)&addr, &len), ENOTCONN);
+		FAILS(rbind(rs, (struct sockaddr *)&there, sizeof(there)), EINVAL);
+		FAILS(rlisten(rs, 1), EINVAL);
+		FAILS(raccept(rs, NULL, NULL), EINVAL);
+		FAILS(rshutdown(rs, SHUT_RDWR), ENOTCONN);
+		FAILS(rsend(rs, &data, 1, 0), ENOTCONN);
+		FAILS(rrecv(rs, &data, 1, 0), ENOTCONN);
+		CHECK(get_int(rs, IPPROTO_TCP, TCP_MAXSEG) > 0);
+		CHECK(get_int(rs, SOL_SOCKET, SO_ERROR) == 0);
+		set_int(rs, SOL_SOCKET, SO_REUSEADDR, 1);
+		CHECK(riomap(rs, &data, 1, PROT_WRITE, 0, 0) == -1);
+		CHECK(wait_for(rs, POLLIN | POLLOUT) & POLLHUP);
+	}
+	CHECK(!rclose(rs));
+}
+
+static void test_no_id(void)
+{
+	int rs[2] = {rsocket(AF_INET, SOCK_STREAM, 0)}, i;
+	struct sockaddr_in names[2] = {{.sin_family = AF_INET}};
+
+	CHECK(rs[0] >= 0);
+	rs[1] = bound(SOCK_STREAM, &names[1]);
+	CHECK(!rclose(listener(&mute)));
+	for (i = 0; i < 2; i++)
+		FAILS(connect_mute(rs[i]), ECONNREFUSED);
+	CHECK(!system(take_device));
+	alarm(LONG_MS / 1000);
+	for (i = 0; i < 2; i++)
+		without_id(rs[i], &names[i]);
+}
+
 /* ---- Datagrams ---- */
 
 /* Two that know each other's QPs. */
@@ -225,6 +273,7 @@ static const struct rsocket_test tests[] = {
 	{"poll", test_poll},
 	{"poll_nothing", test_poll_nothing},
 	{"connect", test_connect},
+	{"no_id", test_no_id},
 	{"send_datagrams", test_send_datagrams},
 	{"read_datagram", test_read_datagram},
 	{"poll_datagram", test_poll_datagram},

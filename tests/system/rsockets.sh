@@ -41,7 +41,7 @@ done
 
 # The program's own end is what counts: softhca run says that its instance is gone. A device that is gone takes nothing back, so the library
 # keeps what it cannot give back, and AddressSanitizer is not to ask for it.
-for what in read write poll poll_nothing connect send_datagrams read_datagram poll_datagram; do
+for what in read write poll poll_nothing connect no_id send_datagrams read_datagram poll_datagram; do
 	stopped() {
 		ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 "$SOFTHCA" run -- bash -c 'LD_LIBRARY_PATH=$cm:$OURS "$1" "$2" "$3" >&2; echo "status $?" >"$4"' - \
 			"$PROGRAMS/rsocket_stopped" "$what" "$SOFTHCA stop \$SOFTHCA_INSTANCE" "$tmp/status" || true

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "softhca_cm_rig.h"
@@ -327,6 +328,51 @@ static void paths_of_the_program(void **state)
 	given_path(SH_FACE_OFED);
 }
 
+static const struct user_ops *real_user;
+static int reads;
+
+static int counted_read(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len)
+{
+	reads++;
+	return real_user->read(arg, user, addr, buf, len);
+}
+
+/* As many as a kernel copies hold up the others no longer than one path does: the daemon reads them at once. */
+static void paths_at_once(void **state)
+{
+	enum { MANY = 58254 };
+	struct cm_path_data *path = calloc(MANY, sizeof(*path));
+	struct user_ops user;
+	struct rig r;
+	uint32_t id;
+	int one;
+
+	(void)state;
+	assert_non_null(path);
+	begin(&r, SH_FACE_MAINLINE);
+	id = create(&r, 0, CM_PS_TCP);
+	assert_int_equal(resolve(&r, 0, id, "127.128.1.1", 1000), 0);
+	assert_int_equal(event(&r, 0), CM_EV_ADDR_RESOLVED);
+	real_user = r.t->k.user;
+	user = *real_user;
+	user.read = counted_read;
+	r.t->k.user = &user;
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, sizeof(*path)), EINVAL);
+	one = reads;
+	reads = 0;
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, MANY * sizeof(*path)),
+			 EINVAL);
+	assert_int_equal(reads, one);
+	/* What no kernel takes is not read at all: the command is, and nothing else. */
+	reads = 0;
+	assert_int_equal(option(&r, id, CM_LEVEL_IB, CM_IB_PATH, path, (MANY + 1) * sizeof(*path)),
+			 EINVAL);
+	assert_int_equal(reads, one - 1);
+	r.t->k.user = real_user;
+	end(&r);
+	free(path);
+}
+
 /*
  * More of them than a page has: the first one for both directions counts, but all are to be there.
  */
@@ -487,22 +533,23 @@ static void resolve_in_another_family(void **state)
 	end(&r);
 }
 
-/* A backlog of 0, and a negative one, is as large as can be. */
+/* A backlog of 0, a negative one, and one that is too large, is as large as can be: the next request waits. */
 static void largest_backlog(void **state)
 {
+	static const uint32_t backlogs[] = {(uint32_t)-1, 0, 1025, 1024};
 	struct rig r;
 
 	(void)state;
 	begin(&r, SH_FACE_MAINLINE);
-	for (int backlog = -1; backlog <= 0; backlog++) {
-		uint32_t id = listener(&r, 0, CM_PS_TCP, "0.0.0.0", (uint32_t)backlog);
+	for (unsigned int n = 0; n < sizeof(backlogs) / sizeof(backlogs[0]); n++) {
+		uint32_t id = listener(&r, 0, CM_PS_TCP, "0.0.0.0", backlogs[n]);
 
-		for (int i = 0; i < 200; i++)
+		for (int i = 0; i < 1025; i++)
 			assert_int_equal(
 				connect_len(&r, 1, routed(&r, 1, CM_PS_TCP, "127.128.0.1"), 0), 0);
 		for (int i = 0; i < 8; i++)
 			cm_timer_ready(r.t->k.rdmacm);
-		assert_int_equal(r.ch[0]->unread, 200);
+		assert_int_equal(r.ch[0]->unread, 1024);
 		destroy(&r, 0, id);
 		while (event(&r, 1) != -1)
 			;
@@ -646,6 +693,7 @@ int main(void)
 		cmocka_unit_test(short_writes),
 		cmocka_unit_test(resolve_in_another_family),
 		cmocka_unit_test(largest_backlog),
+		cmocka_unit_test(paths_at_once),
 		cmocka_unit_test(listener_elsewhere),
 		cmocka_unit_test(listener_of_another_type),
 		cmocka_unit_test(loopback_of_ipv6),

@@ -8,8 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
+#include "softhca/kernel/rdmacm/group.h"
 #include "softhca_cm_rig.h"
 
 static void datagrams(void **state)
@@ -160,11 +162,41 @@ static void send_only(void **state)
 	end(&r);
 }
 
+/* The lowest MLID that is free is the next group's, also where nearly all are taken; then there is none. */
+static void all_mlids(void **state)
+{
+	const struct cm_group_port *p;
+	struct cm_group like = {0}, gone;
+	struct cm_group_port left;
+	uint8_t some[16] = {0};
+	struct rig r;
+
+	(void)state;
+	begin(&r, SH_FACE_MAINLINE);
+	for (uint32_t mlid = 0xc000; mlid <= 0xfffe; mlid++) {
+		const struct cm_group *g = cm_groups_join(r.t->k.rdmacm, &like, 0, 1, 1, &p);
+
+		assert_non_null(g);
+		assert_int_equal(g->mlid, mlid);
+		if (mlid == 0xd0ff)
+			memcpy(some, g->mgid, 16);
+	}
+	assert_null(cm_groups_join(r.t->k.rdmacm, &like, 0, 1, 1, &p));
+	assert_true(cm_groups_leave(r.t->k.rdmacm, some, 0, 1, 1, &gone, &left));
+	assert_int_equal(cm_groups_join(r.t->k.rdmacm, &like, 0, 1, 1, &p)->mlid, 0xd0ff);
+	assert_null(cm_groups_join(r.t->k.rdmacm, &like, 0, 1, 1, &p));
+	cm_groups_port_gone(r.t->k.rdmacm, 0, 1);
+	assert_int_equal(cm_groups_join(r.t->k.rdmacm, &like, 0, 1, 1, &p)->mlid, 0xc000);
+	cm_groups_port_gone(r.t->k.rdmacm, 0, 1);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(datagrams),
 		cmocka_unit_test(groups),
+		cmocka_unit_test(all_mlids),
 		cmocka_unit_test(send_only),
 	};
 

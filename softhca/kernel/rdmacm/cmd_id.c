@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Commands: ids, their options, their events. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "channel.h"
@@ -10,7 +11,6 @@
 #include "port.h"
 #include "resolve.h"
 
-#define PATHS_AT_ONCE	8
 #define MOST_OF_A_VALUE (4u << 20) /* that a kernel copies */
 
 /* Kernels of OFED's time know no types: the port space tells. They look at it when they bind. */
@@ -151,26 +151,36 @@ static int set_ack_timeout(struct cm_call *c, struct cm_id *id, const struct cm_
 	return 0;
 }
 
-/*
- * The first path that is for both directions counts. As a kernel copies all of them, each is to be
- * there.
- */
+/* As a kernel copies all paths, each is to be there. At once: other hosts' commands wait as long as this one takes. */
+static int copy_paths(struct cm_call *c, const struct cm_set_option *cmd,
+		      struct cm_path_data **paths)
+{
+	if (!cmd->len || cmd->len % sizeof(**paths) || cmd->len > MOST_OF_A_VALUE)
+		return -EINVAL;
+	*paths = malloc(cmd->len);
+	if (!*paths)
+		return -ENOMEM;
+	if (cm_read(c, cmd->optval, *paths, cmd->len) >= 0)
+		return 0;
+	free(*paths);
+	return -EFAULT;
+}
+
+/* The first path that is for both directions counts. */
 static int set_ib_path(struct cm_call *c, struct cm_id *id, const struct cm_set_option *cmd)
 {
-	struct cm_path_data path[PATHS_AT_ONCE], found = {0};
-	uint32_t n = cmd->len / sizeof(path[0]), at, count;
+	struct cm_path_data *paths;
+	uint32_t n = cmd->len / sizeof(*paths), i = 0;
+	int err;
 
-	if (!n || cmd->len % sizeof(path[0]) || cmd->len > MOST_OF_A_VALUE)
-		return -EINVAL;
-	for (at = 0; at < n; at += count) {
-		count = n - at < PATHS_AT_ONCE ? n - at : PATHS_AT_ONCE;
-		if (cm_read(c, cmd->optval + at * sizeof(path[0]), path, count * sizeof(path[0])) <
-		    0)
-			return -EFAULT;
-		for (uint32_t i = 0; i < count && found.flags != CM_PATH_FLAGS; i++)
-			found = path[i];
-	}
-	return found.flags == CM_PATH_FLAGS ? cm_set_path(id, &found.record) : -EINVAL;
+	err = copy_paths(c, cmd, &paths);
+	if (err)
+		return err;
+	while (i < n && paths[i].flags != CM_PATH_FLAGS)
+		i++;
+	err = i < n ? cm_set_path(id, &paths[i].record) : -EINVAL;
+	free(paths);
+	return err;
 }
 
 int cm_cmd_set_option(struct cm_call *c)

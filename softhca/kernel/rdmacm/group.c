@@ -12,21 +12,32 @@
 
 #define FIRST_MLID 0xc000u
 #define LAST_MLID  0xfffeu
-#define SCOPE	   2 /* of the broadcast group */
+_Static_assert(LAST_MLID - FIRST_MLID < CM_MLIDS, "a bit for each");
+#define SCOPE 2 /* of the broadcast group */
 
-static uint16_t free_mlid(const struct rdmacm *cm)
+/* The lowest one that no group has; 0: none is left. */
+static uint16_t take_mlid(struct rdmacm *cm)
 {
-	const struct cm_group *g;
-	uint32_t mlid;
+	for (uint32_t word = 0; word < CM_MLIDS / 64; word++) {
+		uint64_t unused = ~cm->mlids[word];
+		uint32_t bit;
 
-	for (mlid = FIRST_MLID; mlid <= LAST_MLID; mlid++) {
-		DL_FOREACH(cm->groups, g)
-		if (g->mlid == mlid)
-			break;
-		if (!g)
-			return (uint16_t)mlid;
+		if (!unused)
+			continue;
+		bit = (uint32_t)__builtin_ctzll(unused);
+		if (FIRST_MLID + word * 64 + bit > LAST_MLID)
+			return 0;
+		cm->mlids[word] |= UINT64_C(1) << bit;
+		return (uint16_t)(FIRST_MLID + word * 64 + bit);
 	}
 	return 0;
+}
+
+static void return_mlid(struct rdmacm *cm, uint16_t mlid)
+{
+	uint32_t number = mlid - FIRST_MLID;
+
+	cm->mlids[number / 64] &= ~(UINT64_C(1) << number % 64);
 }
 
 struct cm_group *cm_group_find(struct rdmacm *cm, const uint8_t mgid[16])
@@ -56,7 +67,7 @@ struct cm_group *cm_group_new(struct rdmacm *cm, const uint8_t mgid[16])
 
 	if (!g)
 		return NULL;
-	g->mlid = free_mlid(cm);
+	g->mlid = take_mlid(cm);
 	if (!g->mlid) {
 		free(g);
 		return NULL;
@@ -100,6 +111,7 @@ void cm_group_put(struct rdmacm *cm, struct cm_group *g)
 		return;
 	DL_DELETE(cm->groups, g);
 	ROOMS(group, cm->k, g->mgid, false);
+	return_mlid(cm, g->mlid);
 	free(g);
 }
 

@@ -27,6 +27,8 @@ struct sh_dev;
 
 enum cm_space { CM_TCP, CM_UDP, CM_IPOIB, CM_IB, CM_SDP, CM_SPACES };
 
+enum { CM_MLIDS = 0x4000 };
+
 struct cm_host {
 	struct cm_table ids, members;
 	struct cm_port *ports[CM_SPACES];
@@ -49,6 +51,7 @@ struct rdmacm {
 	struct cm_message *messages;
 	struct cm_farewell *farewells; /* by the number of the id that has ended */
 	struct cm_group *groups;
+	uint64_t mlids[CM_MLIDS / 64]; /* a bit for each that a group has */
 	struct cm_due due_ids;
 	int timer;
 	bool held;	      /* the timer is set when the command has been answered */
