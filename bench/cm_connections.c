@@ -317,7 +317,10 @@ static void echo(int fd)
 	_exit(0);
 }
 
-/* Both processes on one CPU. The least of the averages of batches: other programs take time from the others. */
+/*
+ * Both processes on one CPU. The least of the averages of batches: other programs take time from
+ * the others.
+ */
 static int bare(int count)
 {
 	char data[512] = {0};

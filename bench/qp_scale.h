@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the files of qp_scale share: the objects of a process, one QP, and clocks. Each call that fails ends the program. */
+/*
+ * What the files of qp_scale share: the objects of a process, one QP, and clocks. Each call that
+ * fails ends the program.
+ */
 #ifndef BENCH_QP_SCALE_H
 #define BENCH_QP_SCALE_H
 

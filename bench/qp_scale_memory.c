@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What registering memory takes, for the first time and again, and what its change to shared memory would take alone.
+ * What registering memory takes, for the first time and again, and what its change to shared memory
+ * would take alone.
  */
 #include <fcntl.h>
 #include <stdio.h>

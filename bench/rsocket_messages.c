@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Ping-pong over a stream between two processes on a core each: over rsockets, and over what they are
- * compared with (bench/rsockets).
+ * Ping-pong over a stream between two processes on a core each: over rsockets, and over what they
+ * are compared with (bench/rsockets).
  *
  * Usage: rsocket_messages TEST SIZE ITERATIONS CPU CPU. Prints half a round trip in microseconds.
  *	rsocket		rsend() and rrecv(), which polls for 10 us before it sleeps

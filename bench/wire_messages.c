@@ -296,7 +296,10 @@ static int packets(void)
 	return (int)((size + 4095) / 4096) * iterations;
 }
 
-/* A one-way stream of datagrams by sendmmsg() and recvmmsg(), at most two windows ahead of the receiver's answers. */
+/*
+ * A one-way stream of datagrams by sendmmsg() and recvmmsg(), at most two windows ahead of the
+ * receiver's answers.
+ */
 struct stream {
 	int at_once; /* datagrams a call, at most CHAIN */
 	int window;  /* datagrams an answer */

@@ -18,8 +18,10 @@
 
 enum unit { FLAG, NUMBER, STRING };
 
-/* In the order of the help text. LETTER is 0 for options without one: see letter_of(). PP_ITERS and PP_NUM_TESTS have
- * the same letter: no tool has both. */
+/*
+ * In the order of the help text. LETTER is 0 for options without one: see letter_of(). PP_ITERS and
+ * PP_NUM_TESTS have the same letter: no tool has both.
+ */
 static const struct {
 	const char *name;
 	const char *arg;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The language between the daemon of an instance (softhca/kernel), the preloaded library (softhca/shim) and
- * the command (softhca/cli): the instance directory and the messages on its control socket.
+ * The language between the daemon of an instance (softhca/kernel), the preloaded library
+ * (softhca/shim) and the command (softhca/cli): the instance directory and the messages on its
+ * control socket.
  *
  *	<place>/NAME/			mode 0700; place: see softhca/host/places.h
  *	    control			SOCK_SEQPACKET listening socket
@@ -25,25 +26,29 @@
  *	<place>/.new-X.lock		its lock while .new-X is empty
  *	<place>/lock			in $SOFTHCA_DIR/softhca only: flock()ed shared by every daemon below it. Never removed
  *
- * The daemon makes files with mknod(), so that the only IN_CLOSE_WRITE of a file is its last user's. Files and
- * FIFOs are unlinked by the daemon when their context is released.
+ * The daemon makes files with mknod(), so that the only IN_CLOSE_WRITE of a file is its last
+ * user's. Files and FIFOs are unlinked by the daemon when their context is released.
  *
- * Lease: every process image of the instance opens lease O_RDWR, takes flock(LOCK_SH), maps one page of it and
- * closes the descriptor. The lock lasts until the mapping ends, at exec or exit. When the daemon can lock the file
- * exclusively, no process of the instance is left, and an instance made by `softhca run` ends. The daemon looks a
- * second time one second later, since a process may be between exec and the constructor of its shim.
+ * Lease: every process image of the instance opens lease O_RDWR, takes flock(LOCK_SH), maps one
+ * page of it and closes the descriptor. The lock lasts until the mapping ends, at exec or exit.
+ * When the daemon can lock the file exclusively, no process of the instance is left, and an
+ * instance made by `softhca run` ends. The daemon looks a second time one second later, since a
+ * process may be between exec and the constructor of its shim.
  *
- * The marker tells an instance from a directory that merely has its name. lock is a regular file of the effective
- * user with one link, which contains SH_MARKER with the number of its own inode: a copy is no instance. Only the
- * process that holds the exclusive lock removes an instance, and it removes only what SH_INSTANCE_CONTENTS lists:
- * name, type and owner must fit. At every moment of making and removing, a marker identifies what is there. The maker
- * creates .new-X.lock with its contents, locked. Then it makes .new-X, renames the lock into it, fills it, and renames
- * it to NAME when clients can connect. The remover takes these steps in reverse.
+ * The marker tells an instance from a directory that merely has its name. lock is a regular file of
+ * the effective user with one link, which contains SH_MARKER with the number of its own inode: a
+ * copy is no instance. Only the process that holds the exclusive lock removes an instance, and it
+ * removes only what SH_INSTANCE_CONTENTS lists: name, type and owner must fit. At every moment of
+ * making and removing, a marker identifies what is there. The maker creates .new-X.lock with its
+ * contents, locked. Then it makes .new-X, renames the lock into it, fills it, and renames it to
+ * NAME when clients can connect. The remover takes these steps in reverse.
  *
- * Environment: SOFTHCA_INSTANCE (directory, or a name to be looked for in the places), SOFTHCA_HOST (number, default 0),
- * SOFTHCA_RUN (the run that set it: softhca/host/runs.h), SOFTHCA_MMIO (kick or trap: this process only).
+ * Environment: SOFTHCA_INSTANCE (directory, or a name to be looked for in the places), SOFTHCA_HOST
+ * (number, default 0), SOFTHCA_RUN (the run that set it: softhca/host/runs.h), SOFTHCA_MMIO (kick
+ * or trap: this process only).
  *
- * Every request is answered by one reply; a connection carries one at a time. Numbers are host-endian.
+ * Every request is answered by one reply; a connection carries one at a time. Numbers are
+ * host-endian.
  */
 #ifndef SOFTHCA_PROTOCOL_H
 #define SOFTHCA_PROTOCOL_H
@@ -65,10 +70,11 @@
 #define SH_NEW_LOCK   ".lock"
 
 /*
- * X(type, path) for everything that an instance directory can have. '#' stands for a decimal number, '@' for a
- * hexadecimal one. Either takes up to 10 digits, so a 64-bit number (the clock ticks of runs) is '#' or '##'. Types:
- * f regular file, d directory, p FIFO, s socket, l symbolic link. A directory comes before what is in it. If the
- * daemon makes anything that this list lacks, that stays behind when the instance ends.
+ * X(type, path) for everything that an instance directory can have. '#' stands for a decimal
+ * number, '@' for a hexadecimal one. Either takes up to 10 digits, so a 64-bit number (the clock
+ * ticks of runs) is '#' or '##'. Types: f regular file, d directory, p FIFO, s socket, l symbolic
+ * link. A directory comes before what is in it. If the daemon makes anything that this list lacks,
+ * that stays behind when the instance ends.
  */
 #define SH_PCI "host#/sys/devices/pci0000:00/0000:@:00.0"
 #define SH_IB  SH_PCI "/infiniband/mlx4_#"
@@ -207,14 +213,17 @@ struct sh_kick {
 struct sh_status {
 	int32_t error; /* positive errno or 0 */
 	uint32_t reserved;
-	/* For the command, NUL-terminated: what went wrong and what to do; a remark, if error is 0. */
+	/*
+	 * For the command, NUL-terminated: what went wrong and what to do; a remark, if error is 0.
+	 */
 	char text[496];
 };
 
 /*
- * The daemon writes the response to the memory of the caller (process_vm_*), as a kernel does; descriptors named in a
- * command are looked up through /proc/<tid>/fd. The command itself, as it is in the caller's memory, comes with the
- * message. If the shim cannot read all of it, nothing comes, and the daemon reads as much as there is by itself.
+ * The daemon writes the response to the memory of the caller (process_vm_*), as a kernel does;
+ * descriptors named in a command are looked up through /proc/<tid>/fd. The command itself, as it is
+ * in the caller's memory, comes with the message. If the shim cannot read all of it, nothing comes,
+ * and the daemon reads as much as there is by itself.
  *
  *	struct sh_command
  *	struct sh_pin_result		in the second pass, see below
@@ -229,17 +238,18 @@ struct sh_command {
 	uint32_t here, reserved;
 };
 /*
- * The kernel lets the daemon look at a process's descriptors only if it may trace the process. Where it may not,
- * the error of the reply to a command is -1 - the number of the descriptor, and nothing has happened. The shim then hands
- * the descriptor over, attached to this message, and sends the command again. No descriptor: there is none of that number.
+ * The kernel lets the daemon look at a process's descriptors only if it may trace the process.
+ * Where it may not, the error of the reply to a command is -1 - the number of the descriptor, and
+ * nothing has happened. The shim then hands the descriptor over, attached to this message, and
+ * sends the command again. No descriptor: there is none of that number.
  */
 struct sh_descriptor {
 	uint32_t type;
 	int32_t number;
 }; /* reply: struct sh_status */
 /*
- * Commands of both faces that register no memory, and that programs give often. With them the shim leaves
- * cap_ipc_lock and memlock_limit 0, which costs it three system calls less.
+ * Commands of both faces that register no memory, and that programs give often. With them the shim
+ * leaves cap_ipc_lock and memlock_limit 0, which costs it three system calls less.
  */
 enum sh_command_number {
 	SH_COMMAND_QUERY_DEVICE = 1, /* QUERY_PORT and ALLOC_PD in between */
@@ -257,14 +267,21 @@ enum sh_command_number {
 	SH_COMMAND_UNREG_XRC_RCV_QP = 44,
 };
 /*
- * The shim carries these out before write() returns, and before it sends another request about the same context.
- * The daemon serves one command after the other. So no command uses a doorbell record in a page that is not mapped yet.
+ * The shim carries these out before write() returns, and before it sends another request about the
+ * same context. The daemon serves one command after the other. So no command uses a doorbell record
+ * in a page that is not mapped yet.
  */
 enum sh_action_kind {
 	SH_ACTION_QUEUE, /* map device memory over these pages (MAP_SHARED|MAP_FIXED); contents are there already */
-	/* The same, after copying the contents there, if the program cannot tell; else SH_MSG_CHANGED */
+	/*
+	 * The same, after copying the contents there, if the program cannot tell; else
+	 * SH_MSG_CHANGED
+	 */
 	SH_ACTION_SHARE,
-	/* Make them private again if possible, with the contents that device memory has; then SH_MSG_CHANGED */
+	/*
+	 * Make them private again if possible, with the contents that device memory has; then
+	 * SH_MSG_CHANGED
+	 */
 	SH_ACTION_GIVE_BACK,
 };
 struct sh_action {
@@ -288,10 +305,10 @@ struct sh_command_reply {
 	uint32_t pin_check;   /* nonzero on a first pass: see below */
 	uint64_t made_user_handle;
 	/*
-	 * REG_MR and queue memory: pages must be there. The daemon answers a first pass with pin_check = 1 and the
-	 * range below; the shim populates it (MADV_POPULATE_READ or _WRITE, or a touch of each page) unless it says
-	 * SH_SHARE_PRIVATE, and sends
-	 * SH_MSG_COMMAND again with pin_result. error is 0 and nothing has happened yet.
+	 * REG_MR and queue memory: pages must be there. The daemon answers a first pass with
+	 * pin_check = 1 and the range below; the shim populates it (MADV_POPULATE_READ or _WRITE,
+	 * or a touch of each page) unless it says SH_SHARE_PRIVATE, and sends SH_MSG_COMMAND again
+	 * with pin_result. error is 0 and nothing has happened yet.
 	 */
 	uint64_t pin_addr, pin_len;
 	uint32_t pin_write;
@@ -321,8 +338,9 @@ struct sh_map_failed {
 }; /* reply: struct sh_status */
 
 /*
- * Before pages that are device memory change their meaning (munmap, mremap, ...) the shim has them revoked: when the answer
- * comes, the device reaches that memory by the process's addresses only. Afterwards it says which are mapped no more.
+ * Before pages that are device memory change their meaning (munmap, mremap, ...) the shim has them
+ * revoked: when the answer comes, the device reaches that memory by the process's addresses only.
+ * Afterwards it says which are mapped no more.
  */
 enum sh_changed { SH_CHANGED_REVOKE, SH_CHANGED_GONE };
 struct sh_changed_msg {
@@ -348,8 +366,8 @@ struct sh_cm_header { /* of each command; in: bytes that follow, out: room for t
 #define SH_CM_EVENT_ROOM 328 /* for the response: kernels of both faces tell of an event then */
 
 /*
- * Of the flags with which a program opens umad or rdma_cm: its descriptor has these. What it may do,
- * O_ACCMODE, is in the file's name.
+ * Of the flags with which a program opens umad or rdma_cm: its descriptor has these. What it may
+ * do, O_ACCMODE, is in the file's name.
  */
 #define SH_FIFO_FLAGS (O_APPEND | O_NONBLOCK | O_SYNC | O_NOATIME)
 
@@ -358,8 +376,8 @@ struct sh_cm_open {
 }; /* reply: struct sh_cm_reply, with the program's descriptor attached when error is 0 */
 
 /*
- * As SH_MSG_COMMAND: bytes of the command follow. EAGAIN: there is no event. The shim then sleeps in read() of the
- * descriptor, and asks again.
+ * As SH_MSG_COMMAND: bytes of the command follow. EAGAIN: there is no event. The shim then sleeps
+ * in read() of the descriptor, and asks again.
  */
 struct sh_cm_command {
 	uint32_t type, tid;
@@ -379,13 +397,14 @@ struct sh_mad_open {
 }; /* reply: struct sh_mad_reply, with the program's descriptor attached when result is 0 */
 
 /*
- * The FIFO of a umad or rdma_cm file has this byte for each unread datagram or event. A process that reads it
- * without knowing what the file is recognizes it; no text in UTF-8 has it.
+ * The FIFO of a umad or rdma_cm file has this byte for each unread datagram or event. A process
+ * that reads it without knowing what the file is recognizes it; no text in UTF-8 has it.
  */
 #define SH_FIFO_BYTE 0xf5
 /*
- * Of the mode of an rdma_cm file's FIFO that was opened for reading and writing. It means nothing to the
- * kernel, and no other FIFO has it: the shim may take what it knows of an inode for true (shim/files/fifo_known.h).
+ * Of the mode of an rdma_cm file's FIFO that was opened for reading and writing. It means nothing
+ * to the kernel, and no other FIFO has it: the shim may take what it knows of an inode for true
+ * (shim/files/fifo_known.h).
  */
 #define SH_FIFO_MARK 01000
 enum sh_mad_what { SH_MAD_WRITE, SH_MAD_READ, SH_MAD_IOCTL };
@@ -443,8 +462,8 @@ struct sh_counters_msg {
 }; /* reply: struct sh_status */
 
 /*
- * The packets that the capture names go to the tap (device/memory/tap.h), which the command reads in
- * device memory.
+ * The packets that the capture names go to the tap (device/memory/tap.h), which the command reads
+ * in device memory.
  */
 struct sh_capture_msg {
 	uint32_t type;

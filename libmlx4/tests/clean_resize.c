@@ -74,8 +74,9 @@ static void resize_once(enum kind kind, int from, int to, uint32_t start, uint32
 }
 
 /*
- * Begins at positions so far apart, which are often odd and often even, and with as many completions that wait, none among
- * them. With ROWS=all, as in the long tier, at each and with each; in the quick tier with a few.
+ * Begins at positions so far apart, which are often odd and often even, and with as many
+ * completions that wait, none among them. With ROWS=all, as in the long tier, at each and with
+ * each; in the quick tier with a few.
  */
 static uint32_t positions_apart(void)
 {

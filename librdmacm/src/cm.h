@@ -3,10 +3,10 @@
  * What the files of this library share. Internal functions return 0 or -errno; the public ones turn
  * that into -1 and errno by cm_return().
  *
- * GET_EVENT on a channel that blocks may sleep for ever, and other threads must be able to write commands meanwhile. So
- * no lock of this library's is held then, but in one place of a datagram rsocket (rs.h). Other commands are answered at
- * once: the probe of the kernel's commands, and rsockets, write them with a lock. The declaration of each lock says
- * what it protects.
+ * GET_EVENT on a channel that blocks may sleep for ever, and other threads must be able to write
+ * commands meanwhile. So no lock of this library's is held then, but in one place of a datagram
+ * rsocket (rs.h). Other commands are answered at once: the probe of the kernel's commands, and
+ * rsockets, write them with a lock. The declaration of each lock says what it protects.
  */
 #ifndef CM_H
 #define CM_H
@@ -83,7 +83,10 @@ static inline int cm_hold_cancel(void)
 	return state;
 }
 
-/* The same where a call of the program's begins, which is a cancellation point as long as it has done nothing. */
+/*
+ * The same where a call of the program's begins, which is a cancellation point as long as it has
+ * done nothing.
+ */
 static inline int cm_begin(void)
 {
 	pthread_testcancel();
@@ -267,7 +270,10 @@ void cm_multicast_free_all(struct cm_id *id);
 
 /* ---- Routes (route.c) ---- */
 
-/* Gives the id this path, or, if there is none or the kernel does not take it, lets the kernel look for one. */
+/*
+ * Gives the id this path, or, if there is none or the kernel does not take it, lets the kernel look
+ * for one.
+ */
 int cm_ask_route(struct cm_id *id, int timeout_ms, const struct ibv_path_data *paths, size_t n);
 
 /* ---- ibacm (acm.c) ---- */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Synchronous ids: each has a channel of its own, and a call waits there for its event, which stays in
- * id->event until the next call. */
+/*
+ * Synchronous ids: each has a channel of its own, and a call waits there for its event, which stays
+ * in id->event until the next call.
+ */
 
 #include "cm.h"
 

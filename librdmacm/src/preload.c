@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * librspreload.so: LD_PRELOAD makes the sockets of a program rsockets. Each call that has such a number
- * goes to the rsocket, every other one to the library behind. A thread that is inside librdmacm gets
- * plain sockets, which rsockets use themselves.
+ * librspreload.so: LD_PRELOAD makes the sockets of a program rsockets. Each call that has such a
+ * number goes to the rsocket, every other one to the library behind. A thread that is inside
+ * librdmacm gets plain sockets, which rsockets use themselves.
  */
 
 #define _GNU_SOURCE

@@ -26,7 +26,10 @@ struct pl_option {
 };
 enum { PL_OPTIONS = 13 };
 
-/* One rsocket; dup2() makes several numbers of it. The memory may be used again, but is never freed. */
+/*
+ * One rsocket; dup2() makes several numbers of it. The memory may be used again, but is never
+ * freed.
+ */
 struct pl_socket {
 	struct pl_socket *next; /* of those that are not in use */
 	int rs;
@@ -49,8 +52,8 @@ struct pl_socket *pl_find(int fd);
  * a program, as after vfork()? Then it may not change them. */
 bool pl_is_borrowed(const struct pl_socket *socket);
 /*
- * FD_CLOEXEC as the program has set it, which fcntl() tells. A new number has it in any case: what the program executes gets
- * no rsocket.
+ * FD_CLOEXEC as the program has set it, which fcntl() tells. A new number has it in any case: what
+ * the program executes gets no rsocket.
  */
 bool pl_cloexec(int fd);
 void pl_set_cloexec(int fd, bool wanted);
@@ -58,7 +61,10 @@ void pl_set_cloexec(int fd, bool wanted);
 bool pl_is_child(void);
 /* A new number for the socket; -1 and errno. */
 int pl_add(struct pl_socket *socket);
-/* Gives this number, which the caller has made, to the socket too, without FD_CLOEXEC. One that is too high is closed: -1 and EMFILE. */
+/*
+ * Gives this number, which the caller has made, to the socket too, without FD_CLOEXEC. One that is
+ * too high is closed: -1 and EMFILE.
+ */
 int pl_share(int fd, struct pl_socket *socket);
 /* Takes the number away. The socket, if this was its last number; else NULL. */
 struct pl_socket *pl_remove(int fd);
@@ -68,13 +74,15 @@ int pl_make(int rs, int domain, int type, int protocol);
 int pl_forget(int fd);
 
 /*
- * The next number from there on that librdmacm has for itself in this process, or -1. To the program it is no open
- * file: no call of the program's takes it away. A child has a copy of it, with which it does as it likes.
+ * The next number from there on that librdmacm has for itself in this process, or -1. To the
+ * program it is no open file: no call of the program's takes it away. A child has a copy of it,
+ * with which it does as it likes.
  */
 int pl_next_kept(int from);
 
 /*
- * Makes this number, an open file of the program, the new rsocket's; that is closed if it cannot be: -1. The number's FD_CLOEXEC stays.
+ * Makes this number, an open file of the program, the new rsocket's; that is closed if it cannot
+ * be: -1. The number's FD_CLOEXEC stays.
  */
 int pl_make_at(int fd, int rs);
 
@@ -124,9 +132,15 @@ extern __thread unsigned int pl_inside;
 
 /* The program has set this option of the socket. */
 void pl_keep_option(struct pl_socket *known, int level, int name, const void *value, socklen_t len);
-/* Gives the plain socket those of the old one. Both kinds know these options; one that this kernel refuses is left out. */
+/*
+ * Gives the plain socket those of the old one. Both kinds know these options; one that this kernel
+ * refuses is left out.
+ */
 void pl_give_options(const struct pl_socket *old, int fd);
-/* Gives the rsocket what the program has set of the socket; buffers' sizes have been decided by then. */
+/*
+ * Gives the rsocket what the program has set of the socket; buffers' sizes have been decided by
+ * then.
+ */
 void pl_take_options(int fd, int rs);
 
 /* ---- Data (preload_data.c) ---- */
@@ -142,7 +156,10 @@ static inline struct pl_socket *pl_use(int fd)
 	return pl_find(fd);
 }
 
-/* True, with errno: there is an error for this call, which was made on rs. No call gets it a second time. */
+/*
+ * True, with errno: there is an error for this call, which was made on rs. No call gets it a second
+ * time.
+ */
 bool pl_take_error(struct pl_socket *known, int rs);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The other names under which programs call what preload_data.c and preload_poll.c stand before. A program compiled with
- * _FORTIFY_SOURCE calls them where the compiler knows the size of the buffer, but not how much of it
- * the call may use. They check that, as the C library's do, and call the plain name.
+ * The other names under which programs call what preload_data.c and preload_poll.c stand before. A
+ * program compiled with _FORTIFY_SOURCE calls them where the compiler knows the size of the buffer,
+ * but not how much of it the call may use. They check that, as the C library's do, and call the
+ * plain name.
  */
 
 #define _GNU_SOURCE

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Which sockets become rsockets: without a configuration file all that rsocket() takes; else those
- * that a line names by program, domain, type and protocol. A field may be *, and text behind # is not
- * looked at.
+ * that a line names by program, domain, type and protocol. A field may be *, and text behind # is
+ * not looked at.
  */
 
 #define _GNU_SOURCE

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Connections of rsockets, and those that have to be plain sockets: where the peer cannot be reached by RDMA.
+ * Connections of rsockets, and those that have to be plain sockets: where the peer cannot be
+ * reached by RDMA.
  */
 
 #define _GNU_SOURCE

@@ -32,8 +32,8 @@
 static struct pl_socket *sockets[PL_NUMBERS];
 static bool cloexec[PL_NUMBERS]; /* of those */
 /*
- * A thread may be in a call on a number that another thread closes, and looks at the structure afterwards.
- * So its memory is never given back: the next new socket has it.
+ * A thread may be in a call on a number that another thread closes, and looks at the structure
+ * afterwards. So its memory is never given back: the next new socket has it.
  */
 static struct pl_socket *spare;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -382,7 +382,10 @@ PUBLIC int dup(int oldfd)
 	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
 }
 
-/* Whether newfd is refused as a copy of oldfd, with errno, before it takes the place of an open file. */
+/*
+ * Whether newfd is refused as a copy of oldfd, with errno, before it takes the place of an open
+ * file.
+ */
 static bool refused(int oldfd, int newfd)
 {
 	struct pl_socket *old = pl_find(oldfd);

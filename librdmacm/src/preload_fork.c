@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Servers that fork: with RDMAV_FORK_SAFE=1 at both ends, a stream is a socket of the system until one end sends or receives. Only
- * then, in the process that does, it becomes an rsocket; so a parent that accepts, forks and closes never touches the device, which its
- * children could not use then.
+ * Servers that fork: with RDMAV_FORK_SAFE=1 at both ends, a stream is a socket of the system until
+ * one end sends or receives. Only then, in the process that does, it becomes an rsocket; so a
+ * parent that accepts, forks and closes never touches the device, which its children could not use
+ * then.
  *
- * The two ends agree over that socket, as with the library of OFED and rdma-core: the end that has accepted listens at the same port by
- * RDMA, and says so with four bytes of zero. The other one, which sends nothing before, connects and takes them as no data. The
- * children of a server take turns at the port. Data that come first instead are those of an end that knows nothing of this; then the
- * socket stays what it is.
+ * The two ends agree over that socket, as with the library of OFED and rdma-core: the end that has
+ * accepted listens at the same port by RDMA, and says so with four bytes of zero. The other one,
+ * which sends nothing before, connects and takes them as no data. The children of a server take
+ * turns at the port. Data that come first instead are those of an end that knows nothing of this;
+ * then the socket stays what it is.
  *
- * No lock is held meanwhile. Of several threads that use a number one does it, and the others wait for it.
+ * No lock is held meanwhile. Of several threads that use a number one does it, and the others wait
+ * for it.
  */
 
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Calls that rsockets have no counterpart of: several messages at once, and ioctl(). They are made of
- * the calls of preload_data.c and preload_option.c.
+ * Calls that rsockets have no counterpart of: several messages at once, and ioctl(). They are made
+ * of the calls of preload_data.c and preload_option.c.
  */
 
 #define _GNU_SOURCE
@@ -43,7 +43,9 @@ static int64_t now_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* As in the kernel, the call looks at the clock after each message, and no message ends in between. */
+/*
+ * As in the kernel, the call looks at the clock after each message, and no message ends in between.
+ */
 static int receive_many(int fd, struct mmsghdr *messages, unsigned int len, int flags,
 			struct timespec *timeout)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Names, options and flags of sockets. What the program has set is kept for a plain socket in the rsocket's place,
- * and taken from one in whose place an rsocket comes.
+ * Names, options and flags of sockets. What the program has set is kept for a plain socket in the
+ * rsocket's place, and taken from one in whose place an rsocket comes.
  */
 
 #define _GNU_SOURCE

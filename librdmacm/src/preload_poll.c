@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Calls that wait for several descriptors: rsockets among them have other numbers inside librdmacm. A sleep there
- * lets through the signals that the call lets through.
+ * Calls that wait for several descriptors: rsockets among them have other numbers inside librdmacm.
+ * A sleep there lets through the signals that the call lets through.
  */
 
 #define _GNU_SOURCE
@@ -60,8 +60,8 @@ static int poll_rsockets(struct pollfd *fds, nfds_t nfds, int timeout)
 }
 
 /*
- * A sleep of librdmacm for ppoll() or pselect(): signals end it that they let through. Their handlers
- * are the program's, which is not inside librdmacm.
+ * A sleep of librdmacm for ppoll() or pselect(): signals end it that they let through. Their
+ * handlers are the program's, which is not inside librdmacm.
  */
 static int sleep_inside(struct pollfd *fds, nfds_t nfds, int timeout)
 {
@@ -91,7 +91,10 @@ static int after_nothing(const sigset_t *mask)
 
 PUBLIC int poll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
-	/* A look does not sleep: librdmacm may hold locks then, and would not see that a signal came. */
+	/*
+	 * A look does not sleep: librdmacm may hold locks then, and would not see that a signal
+	 * came.
+	 */
 	if (pl_inside && asleep_with && timeout)
 		return sleep_inside(fds, nfds, timeout);
 	return pl_inside || !has_rsocket(fds, nfds) ? PL_REAL(poll)(fds, nfds, timeout)

@@ -189,7 +189,10 @@ static int start_ud(struct cm_id *id)
 
 /* ---- CQs that come with a QP ---- */
 
-/* The program has them with the id, and may destroy them itself: so their channels are not marked by cm_keep(). */
+/*
+ * The program has them with the id, and may destroy them itself: so their channels are not marked
+ * by cm_keep().
+ */
 
 int cm_create_cq(struct cm_id *id, uint32_t size, struct ibv_comp_channel **channel,
 		 struct ibv_cq **cq)

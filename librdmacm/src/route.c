@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Routes: of ibacm where it answers, else of the kernel. And the options of an id, of which the path
- * is one. */
+/*
+ * Routes: of ibacm where it answers, else of the kernel. And the options of an id, of which the
+ * path is one.
+ */
 
 #include "cm.h"
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the files of rsockets share: rsocket*.c. Internal functions return -errno, as those of cm.h do.
+ * What the files of rsockets share: rsocket*.c. Internal functions return -errno, as those of cm.h
+ * do.
  *
- * The protocol of streams. Everything is an RDMA write with immediate data over RC. Either side has a
- * ring for the data that it receives, and a list of two buffers into which the peer may write,
+ * The protocol of streams. Everything is an RDMA write with immediate data over RC. Either side has
+ * a ring for the data that it receives, and a list of two buffers into which the peer may write,
  * the "target list", which lives in its own memory and is written by the peer. The private data of
  * request and reply are struct rs_hello. Upper 3 bits of the immediate data, in network order:
  *
@@ -14,18 +15,19 @@
  *	7 CONTROL	RS_DISCONNECT, RS_KEEPALIVE, RS_SHUTDOWN
  *
  * A buffer is filled to its end before the next one of the list is used, so that the receiver
- * publishes the half of its ring that has been read, in turn. DATA takes a credit; the other messages
- * take receives that each side keeps for them.
+ * publishes the half of its ring that has been read, in turn. DATA takes a credit; the other
+ * messages take receives that each side keeps for them.
  *
- * rs->lock protects all of an rsocket but its number. rs_sleep() and rpoll(), in which threads wait for a peer, give it
- * up. It is held while commands are written, and for the short waits in them: for the device, or for another thread
- * of this process that has to acknowledge an event. With one exception no thread waits with it for anything else: a
- * datagram rsocket that looks for one of the host's own addresses waits for the kernel to resolve it (own_qp()).
+ * rs->lock protects all of an rsocket but its number. rs_sleep() and rpoll(), in which threads wait
+ * for a peer, give it up. It is held while commands are written, and for the short waits in them:
+ * for the device, or for another thread of this process that has to acknowledge an event. With one
+ * exception no thread waits with it for anything else: a datagram rsocket that looks for one of the
+ * host's own addresses waits for the kernel to resolve it (own_qp()).
  *
- * Another thread may close an rsocket whose number a call has looked up, or in which it sleeps. So the memory of
- * an rsocket is never freed: it becomes another one, with a new life, and its lock stays. A call looks a second
- * time when it has the lock, rs_hold(), and each time that it has been without it. When the life is another one,
- * it leaves with EBADF and touches nothing.
+ * Another thread may close an rsocket whose number a call has looked up, or in which it sleeps. So
+ * the memory of an rsocket is never freed: it becomes another one, with a new life, and its lock
+ * stays. A call looks a second time when it has the lock, rs_hold(), and each time that it has been
+ * without it. When the life is another one, it leaves with EBADF and touches nothing.
  */
 #ifndef RS_H
 #define RS_H
@@ -312,13 +314,15 @@ void rs_give_credits(struct rs *rs);
 /* -EAGAIN: too many are outstanding. */
 int rs_post_control(struct rs *rs, uint32_t op, uint32_t value, const void *data, size_t len,
 		    uint64_t addr, uint32_t key);
-/* A write of data that go in the entry of the send queue itself; imm < 0: without immediate data. */
+/*
+ * A write of data that go in the entry of the send queue itself; imm < 0: without immediate data.
+ */
 int rs_post_write(struct rs *rs, struct ibv_sge *sge, uint32_t length, int64_t imm, uint64_t addr,
 		  uint32_t key);
 /*
- * Writes at most RS_PIECE bytes from the ring. Several writes carry them, and the immediate data of the
- * last one tells of all. softhca holds a lock of the receiver while it copies a longer write, and the
- * receiver would wait for it to give its credits.
+ * Writes at most RS_PIECE bytes from the ring. Several writes carry them, and the immediate data of
+ * the last one tells of all. softhca holds a lock of the receiver while it copies a longer write,
+ * and the receiver would wait for it to give its credits.
  */
 int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, uint64_t addr,
 		  uint32_t key);
@@ -326,8 +330,8 @@ int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, 
 void rs_next_target(struct rs *rs);
 void rs_break(struct rs *rs, int error);
 /*
- * The device is to find out whether the peer is still there. What was said last asks for that itself; a write behind it
- * would have no completion, for which rclose() would wait.
+ * The device is to find out whether the peer is still there. What was said last asks for that
+ * itself; a write behind it would have no completion, for which rclose() would wait.
  */
 static inline bool rs_keeps_alive(const struct rs *rs)
 {
@@ -369,19 +373,26 @@ void rs_remove_waiter(struct rs *rs, struct rs_waiter *waiter);
 void rs_wake(struct rs *rs);
 /* What to poll for, 0 to 2; events is what the caller wants. */
 int rs_poll_fds(const struct rs *rs, struct pollfd *fds);
-/* The descriptors that rs_poll_fds() named have been polled: reads what they tell, and takes the steps
- * that follow from it. */
+/*
+ * The descriptors that rs_poll_fds() named have been polled: reads what they tell, and takes the
+ * steps that follow from it.
+ */
 void rs_advance(struct rs *rs, const struct pollfd *fds, int n);
 
 typedef bool rs_test(const struct rs *rs);
-/* Waits, with the lock, until test() holds; the lock is given up meanwhile. deadline_ms: see
- * rs_deadline(). -EINTR, -EAGAIN at the deadline, -EBADF: it has been closed, and is not the caller's. */
+/*
+ * Waits, with the lock, until test() holds; the lock is given up meanwhile. deadline_ms: see
+ * rs_deadline(). -EINTR, -EAGAIN at the deadline, -EBADF: it has been closed, and is not the
+ * caller's.
+ */
 int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms);
 /* The same, until something has happened. */
 int rs_sleep(struct rs *rs, int64_t deadline_ms);
 /* The ms after which a sleeper looks at it again, whatever its descriptors tell; -1: never. */
 int rs_patience(const struct rs *rs);
-/* For calls that do not sleep and find nothing: takes what the channel tells, every now and then. */
+/*
+ * For calls that do not sleep and find nothing: takes what the channel tells, every now and then.
+ */
 void rs_look_for_end(struct rs *rs);
 /* ms from now; -1: never */
 int64_t rs_deadline(int timeout_ms);

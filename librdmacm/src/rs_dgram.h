@@ -4,9 +4,9 @@
  * socket, whose number and addresses are its own, and a UD QP for each port of a device that its
  * datagrams take.
  *
- * The first datagram to an address goes by UDP, behind struct ds_udp_header, which tells the number of
- * the sender's QP. The receiver answers with its own in a header without data. From then on datagrams
- * go from QP to QP behind struct ds_header. All fields are in network order.
+ * The first datagram to an address goes by UDP, behind struct ds_udp_header, which tells the number
+ * of the sender's QP. The receiver answers with its own in a header without data. From then on
+ * datagrams go from QP to QP behind struct ds_header. All fields are in network order.
  *
  * Unknown peers may send, too, from addresses that cannot be resolved. So an answer takes no
  * question beyond this host: it names the QP of the port at which the datagram arrived. Only a send
@@ -188,7 +188,8 @@ static inline uint8_t *ds_slot(const struct ds_qp *qp, uint32_t slot)
 
 /*
  * The peer of this address, with a QP and an address handle to it, which is there until the lock is
- * given away. Gives the lock away while it asks for a new one. -EBADF: it has been closed meanwhile.
+ * given away. Gives the lock away while it asks for a new one. -EBADF: it has been closed
+ * meanwhile.
  */
 int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **peer);
 void ds_free_peers(struct rs *rs);
@@ -196,7 +197,10 @@ void ds_forget_peers(struct rs *rs);
 /* Sends by UDP from this address of the host, with the number of the QP. */
 ssize_t ds_send_udp(struct rs *rs, const union ds_addr *to, const union ds_addr *source,
 		    const struct ds_qp *qp, uint8_t op, const struct iovec *iov, size_t n);
-/* Takes what has come by UDP, DS_AT_ONCE at most. True if there was any: threads that sleep may want it. */
+/*
+ * Takes what has come by UDP, DS_AT_ONCE at most. True if there was any: threads that sleep may
+ * want it.
+ */
 bool ds_take_udp(struct rs *rs);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Connections of streams. Each rsocket has an id with a channel of its own, which does not block. The
- * side that connects takes one step with each event; the other one is connected when it has accepted.
+ * Connections of streams. Each rsocket has an id with a channel of its own, which does not block.
+ * The side that connects takes one step with each event; the other one is connected when it has
+ * accepted.
  */
 
 #include <fcntl.h>
@@ -335,8 +336,8 @@ static int read_request(struct rs *listener, struct rs_request *request)
 }
 
 /*
- * What the request needs is made before it is read: without memory, or a descriptor, it stays where it is. -EAGAIN:
- * there is none; -ESTALE: it has gone.
+ * What the request needs is made before it is read: without memory, or a descriptor, it stays where
+ * it is. -EAGAIN: there is none; -ESTALE: it has gone.
  */
 static int take_request(struct rs *listener, struct rs_request **out)
 {
@@ -370,7 +371,8 @@ static int take_request(struct rs *listener, struct rs_request **out)
 }
 
 /*
- * There may be more memory, or descriptors, later: then the request is for a later raccept(), as a socket's would be.
+ * There may be more memory, or descriptors, later: then the request is for a later raccept(), as a
+ * socket's would be.
  * False: it is not, and the caller's.
  */
 static bool put_back(struct rs *listener, uint32_t life, struct rs_request *request, int error)
@@ -417,8 +419,8 @@ static int accept_one(const struct rs_request *request)
 }
 
 /*
- * With the lock: waits for a request. Several threads may wait here: each request goes to one of them. state: as
- * cm_hold_cancel() has returned it.
+ * With the lock: waits for a request. Several threads may wait here: each request goes to one of
+ * them. state: as cm_hold_cancel() has returned it.
  */
 static int next_one(struct rs *listener, int64_t deadline, int state, struct rs_request **out)
 {

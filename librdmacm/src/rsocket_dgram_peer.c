@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* How datagram rsockets find each other's QPs: by headers in UDP, which is read whenever the program
- * calls. The address of one that the program sends to is resolved to a device and a path once. */
+/*
+ * How datagram rsockets find each other's QPs: by headers in UDP, which is read whenever the
+ * program calls. The address of one that the program sends to is resolved to a device and a path
+ * once.
+ */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>

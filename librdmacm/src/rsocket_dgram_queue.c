@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The UD QPs of a datagram rsocket. A datagram that finds no slot of memory is lost, as with UDP. */
+/*
+ * The UD QPs of a datagram rsocket. A datagram that finds no slot of memory is lost, as with UDP.
+ */
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* rpoll() and rselect(), of rsockets and other descriptors. A call sleeps in one poll() of what tells
- * for each. */
+/*
+ * rpoll() and rselect(), of rsockets and other descriptors. A call sleeps in one poll() of what
+ * tells for each.
+ */
 
 #define _GNU_SOURCE
 #include "rs.h"

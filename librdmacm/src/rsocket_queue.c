@@ -512,7 +512,9 @@ void rs_teardown(struct rs *rs)
 	rs_put_memory(&rs->recv_mem);
 }
 
-/* What belongs to libibverbs stays in the child: only commands that end the parent's would free it. */
+/*
+ * What belongs to libibverbs stays in the child: only commands that end the parent's would free it.
+ */
 void rs_forget_comp_channel(struct ibv_comp_channel *comp)
 {
 	if (!comp)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receiving on a stream: out of the ring that the peer writes into. What was read is given back to the
- * peer in halves of the ring. */
+/*
+ * Receiving on a stream: out of the ring that the peer writes into. What was read is given back to
+ * the peer in halves of the ring.
+ */
 
 #include <limits.h>
 #include <string.h>
@@ -113,7 +115,9 @@ static ssize_t receive_from(int socket, const struct iovec *iov, size_t n, int f
 	rs = rs_hold(socket);
 	if (!rs)
 		return -EBADF;
-	/* There is never an error with its datagram, nor urgent data, of which UDP knows nothing. */
+	/*
+	 * There is never an error with its datagram, nor urgent data, of which UDP knows nothing.
+	 */
 	if (flags & MSG_ERRQUEUE || (flags & MSG_OOB && !rs->ds)) {
 		pthread_mutex_unlock(&rs->lock);
 		return flags & MSG_ERRQUEUE ? -EAGAIN : -EINVAL;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The SRQ of an id. That of an id of type RDMA_XRC_RECV is an XRC SRQ in the library's own domain, with
- * a CQ that becomes the id's recv_cq. */
+/*
+ * The SRQ of an id. That of an id of type RDMA_XRC_RECV is an XRC SRQ in the library's own domain,
+ * with a CQ that becomes the id's recv_cq.
+ */
 
 #include "cm.h"
 

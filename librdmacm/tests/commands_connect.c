@@ -395,7 +395,10 @@ static void leaves_meanwhile(void)
 		sched_yield();
 }
 
-/* One thread has read the event and is attaching the QP. Another one leaves the group: the QP is detached in the end. */
+/*
+ * One thread has read the event and is attaching the QP. Another one leaves the group: the QP is
+ * detached in the end.
+ */
 static void leaving_while_joining(void **state)
 {
 	struct ibv_qp_init_attr a = attr(IBV_QPT_UD);
@@ -450,7 +453,10 @@ static void joins_meanwhile(void)
 		sched_yield();
 }
 
-/* The event is there before the command has returned, and another thread leaves the group at once. It leaves this group. */
+/*
+ * The event is there before the command has returned, and another thread leaves the group at once.
+ * It leaves this group.
+ */
 static void leaving_before_the_number(void **state)
 {
 	struct ibv_qp_init_attr a = attr(IBV_QPT_UD);

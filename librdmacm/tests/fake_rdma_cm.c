@@ -407,7 +407,10 @@ ssize_t write(int fd, const void *buf, size_t len)
 			at_join();
 		return ret;
 	case UVERBS:
-		/* The question whether there is XRC, of OFED's kind: about a domain that does not exist. */
+		/*
+		 * The question whether there is XRC, of OFED's kind: about a domain that does not
+		 * exist.
+		 */
 		if (get(buf, 0, 4) == 40) {
 			errno = EINVAL;
 			return -1;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A kernel and a device inside one process, for tests of librdmacm: a sysfs tree, /dev/infiniband/rdma_cm whose commands
- * this part writes down and answers, and a provider that writes down what it is asked. The program's own open() and
- * write() come before the C library's. Fields are read by their offsets in the kernel's interface, not by the headers.
+ * A kernel and a device inside one process, for tests of librdmacm: a sysfs tree,
+ * /dev/infiniband/rdma_cm whose commands this part writes down and answers, and a provider that
+ * writes down what it is asked. The program's own open() and write() come before the C library's.
+ * Fields are read by their offsets in the kernel's interface, not by the headers.
  */
 #ifndef FAKE_RDMA_CM_H
 #define FAKE_RDMA_CM_H
@@ -46,7 +47,10 @@ struct fake_cm {
 
 extern struct fake_cm fake;
 
-/* For a group of tests: makes the tree, with this version of the interface, before the library looks; and removes it. */
+/*
+ * For a group of tests: makes the tree, with this version of the interface, before the library
+ * looks; and removes it.
+ */
 int fake_start(int abi, int has_ib);
 void fake_stop(void);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: whoever destroys or moves an id waits for the acknowledgements of the events that were read; synchronous ids
- * turn events into results; and ids of rdma_create_ep() come with what belongs to them.
+ * Description: whoever destroys or moves an id waits for the acknowledgements of the events that
+ * were read; synchronous ids turn events into results; and ids of rdma_create_ep() come with what
+ * belongs to them.
  */
 #define _GNU_SOURCE
 #include "fake_rdma_cm.h"
@@ -90,7 +91,10 @@ static void *cancelled(void *channel)
 	return NULL;
 }
 
-/* An event that the kernel counts is the program's, also if its thread is cancelled when it has come. */
+/*
+ * An event that the kernel counts is the program's, also if its thread is cancelled when it has
+ * come.
+ */
 static void nothing_is_lost_by_cancellation(void **state)
 {
 	static const enum rdma_cm_event_type types[] = {RDMA_CM_EVENT_ADDR_RESOLVED,
@@ -119,7 +123,9 @@ static void nothing_is_lost_by_cancellation(void **state)
 	}
 }
 
-/* The uid is the id's address, which a program has once the call returned: here it is known before. */
+/*
+ * The uid is the id's address, which a program has once the call returned: here it is known before.
+ */
 static struct rdma_cm_id *sync_id(void)
 {
 	struct rdma_cm_id *id;
@@ -356,8 +362,8 @@ static void no_request_is_lost_by_cancellation(void **state)
 }
 
 /*
- * Nobody but the call knows the id that it makes. AddressSanitizer takes the stack of frames that a cancelled
- * thread never left for redzones, and ends the program when the cleanup goes on.
+ * Nobody but the call knows the id that it makes. AddressSanitizer takes the stack of frames that a
+ * cancelled thread never left for redzones, and ends the program when the cleanup goes on.
  */
 static void no_id_is_left_by_cancellation(void **state)
 {
@@ -370,7 +376,9 @@ static void no_id_is_left_by_cancellation(void **state)
 #endif
 	res = found(0);
 	fake.next_id = 5;
-	/* Uid 0: the library looks the id up by its number, and passes on nothing but ESTABLISHED. */
+	/*
+	 * Uid 0: the library looks the id up by its number, and passes on nothing but ESTABLISHED.
+	 */
 	fake_event(0, 5, RDMA_CM_EVENT_ESTABLISHED, 0);
 	fake_ignore();
 	cancel(create_ep, res);
@@ -392,7 +400,9 @@ static void *destroy_ep(void *id)
 	return NULL;
 }
 
-/* The event is not acknowledged yet: the id is there until then, with its channel, and no longer. */
+/*
+ * The event is not acknowledged yet: the id is there until then, with its channel, and no longer.
+ */
 static void no_memory_is_left_by_cancellation(void **state)
 {
 	struct rdma_cm_id *id = sync_id();
@@ -446,7 +456,10 @@ static void *accepts(void *id)
 	return NULL;
 }
 
-/* A call that has written its first command goes on to its last one, so that the library knows what the kernel does. */
+/*
+ * A call that has written its first command goes on to its last one, so that the library knows what
+ * the kernel does.
+ */
 static void calls_are_whole(void **state)
 {
 	static const struct {

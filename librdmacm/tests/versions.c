@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: versions 3 and 4 of the kernel's interface are spoken, no other; in version 3 the library takes QPs to INIT
- * and RTS by itself. A process learns the version once, so each case has its own.
+ * Description: versions 3 and 4 of the kernel's interface are spoken, no other; in version 3 the
+ * library takes QPs to INIT and RTS by itself. A process learns the version once, so each case has
+ * its own.
  */
 #include "fake_rdma_cm.h"
 

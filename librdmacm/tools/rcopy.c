@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Copies a file to a server by rsockets. The client sends commands and waits for the answer of each:
+ * Copies a file to a server by rsockets. The client sends commands and waits for the answer of
+ * each:
  *
  *	OFFSET SIZE
  *	0      1    version, 0

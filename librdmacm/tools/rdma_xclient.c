@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Connects to rdma_xserver and sends it one message, by RC or XRC. With XRC the number of the server's
- * SRQ comes with the server's acceptance. */
+/*
+ * Connects to rdma_xserver and sends it one message, by RC or XRC. With XRC the number of the
+ * server's SRQ comes with the server's acceptance.
+ */
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -476,7 +476,9 @@ static void run_process(unsigned int me, int domain_file)
 	node->seconds[me] = (clock_us() - begin) / 1e6;
 	meet();
 
-	/* A call waits until the peer has ended that connection, too: both begin with the same one. */
+	/*
+	 * A call waits until the peer has ended that connection, too: both begin with the same one.
+	 */
 	rdma_disconnect(opt.server ? p.out : p.in);
 	rdma_disconnect(opt.server ? p.in : p.out);
 	keep_receive_qps(false);

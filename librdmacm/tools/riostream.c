@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Measures writes into the memory that the peer has mapped. Each end maps one buffer, at offset 0, and
- * its own writes come out of that buffer, too: only one end writes at a time. The peer learns that it
- * is its turn by the last byte, which counts the turns of both ends from 0; it is 255 before.
+ * Measures writes into the memory that the peer has mapped. Each end maps one buffer, at offset 0,
+ * and its own writes come out of that buffer, too: only one end writes at a time. The peer learns
+ * that it is its turn by the last byte, which counts the turns of both ends from 0; it is 255
+ * before.
  */
 
 #include <errno.h>
@@ -52,8 +53,10 @@ static bool has_come(const char *last, char turn)
 	return __atomic_load_n(last, __ATOMIC_ACQUIRE) == turn;
 }
 
-/* Nothing is sent while a turn lasts: what there is to receive is the peer's end. A peer that has ended
- * may have written before. */
+/*
+ * Nothing is sent while a turn lasts: what there is to receive is the peer's end. A peer that has
+ * ended may have written before.
+ */
 static int peer_lives(struct stream *stream, const char *last, char turn)
 {
 	char byte;

@@ -253,7 +253,10 @@ static int serve_ping(struct ping *p)
 	if (sent(p))
 		return -1;
 	debug(p, "server rdma write complete");
-	/* With this answer the client may end: what acknowledges it can be lost with the client's QP. */
+	/*
+	 * With this answer the client may end: what acknowledges it can be lost with the client's
+	 * QP.
+	 */
 	return say(p, NULL, NULL, 0) && !p->left ? -1 : 0;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Connections by rsockets or by sockets, for rstream, riostream, rcopy and udpong: how they come about, and the
- * bytes that go over them. */
+/*
+ * Connections by rsockets or by sockets, for rstream, riostream, rcopy and udpong: how they come
+ * about, and the bytes that go over them.
+ */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -90,7 +90,10 @@ int stream_option(struct stream *stream, int letter, const char *text, const cha
 /* For the flags of calls: none, if they are to sleep. */
 int stream_flags(const struct stream *stream);
 
-/* After the call of this name has failed: 0 if it is to be repeated, when it has slept if it should. */
+/*
+ * After the call of this name has failed: 0 if it is to be repeated, when it has slept if it
+ * should.
+ */
 int stream_again(struct stream *stream, short events, const char *call);
 
 /* In which the other end does nothing that this one waits for, in s: it will not do it any more. */
@@ -110,8 +113,10 @@ int stream_receive(struct stream *stream, char *buf, size_t len);
 void stream_fill(unsigned char *next, char *buf, size_t len);
 int stream_check(unsigned char *next, const char *buf, size_t len);
 
-/* Both ends say that they are ready, by 16 bytes: of the pattern, with verify and without maps, which
- * have their own. */
+/*
+ * Both ends say that they are ready, by 16 bytes: of the pattern, with verify and without maps,
+ * which have their own.
+ */
 int stream_sync(struct stream *stream);
 
 /* Connects to stream->server. */

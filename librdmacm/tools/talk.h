@@ -70,8 +70,10 @@ int talk_space_name(struct talk *talk, const char *text);
 /* Takes the number of a port space for datagrams. */
 int talk_port_space(struct talk *talk, const char *text);
 
-/* Finds the addresses into talk->res: that of node, and the own one if bind was given. Without node,
- * that to listen at. */
+/*
+ * Finds the addresses into talk->res: that of node, and the own one if bind was given. Without
+ * node, that to listen at.
+ */
 int talk_addresses(struct talk *talk, const char *node);
 
 /* ---- Life ---- */

@@ -23,8 +23,10 @@ bool tool_number(const char *text, long least, long most, long *value);
 int tool_named_number(const char *name, const char *what, const char *text, long least, long most,
 		      long *value);
 
-/* Takes a port by its number or by the name of its service, which is looked up later. getaddrinfo() takes the lower 16 bits
- * of larger numbers: they are refused here. */
+/*
+ * Takes a port by its number or by the name of its service, which is looked up later. getaddrinfo()
+ * takes the lower 16 bits of larger numbers: they are refused here.
+ */
 int tool_port(const char *name, const char *text, const char **port);
 
 /* Takes what -f says: name, ip, ipv6 or gid. */

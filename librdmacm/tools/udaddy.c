@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Finds the datagram service of the server N times, and exchanges datagrams. The client sends first;
- * the server learns from each id's first datagram where the replies go. */
+/*
+ * Finds the datagram service of the server N times, and exchanges datagrams. The client sends
+ * first; the server learns from each id's first datagram where the replies go.
+ */
 
 #include <arpa/inet.h>
 #include <stdio.h>

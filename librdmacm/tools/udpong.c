@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Measures datagrams of rsockets or of UDP. The server takes one client after the other, until it is
- * stopped. Each datagram begins with
+ * Measures datagrams of rsockets or of UDP. The server takes one client after the other, until it
+ * is stopped. Each datagram begins with
  *
  *	OFFSET SIZE
  *	0      1    what: LOGIN, START, DATA, ECHO or END
@@ -10,8 +10,8 @@
  *	3      1    0
  *	4      4    big-endian; in the answer to END the datagrams of DATA and ECHO since START
  *
- * LOGIN, START and END are 16 bytes long, and the server sends them back. So it does with ECHO, but not
- * with DATA. The client asks again if no answer comes: datagrams may get lost.
+ * LOGIN, START and END are 16 bytes long, and the server sends them back. So it does with ECHO, but
+ * not with DATA. The client asks again if no answer comes: datagrams may get lost.
  */
 
 #include <arpa/inet.h>

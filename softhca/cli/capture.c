@@ -44,7 +44,9 @@ struct capture {
 
 static volatile sig_atomic_t stopped;
 
-/* The first signal ends the capture, the next one the process: its output may never take the rest. */
+/*
+ * The first signal ends the capture, the next one the process: its output may never take the rest.
+ */
 static void on_stop(int sig)
 {
 	static uint64_t first;
@@ -62,7 +64,10 @@ static void on_stop(int sig)
 static void catch_signals(void)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-	/* A write that waits for its reader goes on: a part of a packet would make the file useless. */
+	/*
+	 * A write that waits for its reader goes on: a part of a packet would make the file
+	 * useless.
+	 */
 	struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)

@@ -302,7 +302,10 @@ bool elf_each_symbol(const struct elf *elf, const char *library,
 	return true;
 }
 
-/* The paths of device files and those of sysfs have it. The name of a kind of network, as in ip(8), has no slash. */
+/*
+ * The paths of device files and those of sysfs have it. The name of a kind of network, as in ip(8),
+ * has no slash.
+ */
 static bool looks_for_hca(const struct elf *elf)
 {
 	return memmem(elf->map, elf->size, "/infiniband", strlen("/infiniband")) != NULL;

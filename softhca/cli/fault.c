@@ -9,7 +9,9 @@
 #include "softhca.h"
 #include "softhca/device/memory/fault_rule.h"
 
-/* If wrong is not NULL, says what was wrong, and the first lines alone: so it stays on the screen. */
+/*
+ * If wrong is not NULL, says what was wrong, and the first lines alone: so it stays on the screen.
+ */
 static int usage(int status, const char *wrong)
 {
 	if (wrong)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `softhca graph`: the fabric of an instance, its hosts and processes, their QPs and XRC domains, in
- * the language of Graphviz (DOT). Draws what `softhca show --json` prints, and keeps no state.
+ * `softhca graph`: the fabric of an instance, its hosts and processes, their QPs and XRC domains,
+ * in the language of Graphviz (DOT). Draws what `softhca show --json` prints, and keeps no state.
  *
- * Each thing has a name that is the same in every picture: "host0/mlx4_0/qp0x000048". Pictures of one
- * instance can therefore be compared.
+ * Each thing has a name that is the same in every picture: "host0/mlx4_0/qp0x000048". Pictures of
+ * one instance can therefore be compared.
  */
 #include <errno.h>
 #include <jansson.h>

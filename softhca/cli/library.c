@@ -3,8 +3,8 @@
  * Decides which libibverbs and librdmacm the command of `softhca run` gets. The loader by itself
  * takes the first libibverbs.so.1 that it finds. For a program that was linked against OFED's, that
  * may be rdma-core's, or the loader may find no libibverbs.so.1; so with librdmacm.so.1. For such a
- * program both libraries that softhca was built or installed with go in front: they belong together.
- * If the loader serves a program well, this file changes nothing for it.
+ * program both libraries that softhca was built or installed with go in front: they belong
+ * together. If the loader serves a program well, this file changes nothing for it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -156,8 +156,8 @@ static bool same_file(const char *one, const char *other)
 }
 
 /*
- * True if the library that the loader takes lacks something that the program needs. Also true if the
- * loader takes softhca's in a place where it does not find its provider.
+ * True if the library that the loader takes lacks something that the program needs. Also true if
+ * the loader takes softhca's in a place where it does not find its provider.
  */
 static bool lacks(const struct elf *program, const char *path, const char *name,
 		  const char *our_dir, const struct ours *ours)

@@ -30,7 +30,10 @@ bool parse_number(const char *what, const char *text, unsigned long min, unsigne
 
 bool parse_qp(const char *text, unsigned long min, unsigned long *qpn)
 {
-	/* Tools print "QPN 000048", too, which is no decimal number, and strtoul() takes it for octal. */
+	/*
+	 * Tools print "QPN 000048", too, which is no decimal number, and strtoul() takes it for
+	 * octal.
+	 */
 	if (text[0] == '0' && isdigit((unsigned char)text[1])) {
 		complain(
 			"--qp takes 0x000048 or 72, not \"%s\": if that is hexadecimal, write 0x%s",
@@ -422,7 +425,10 @@ static void complain_option(int what, const char *word, const char *verb)
 			 verb);
 		return;
 	}
-	/* optopt has an option that getopt_long() knows, and that came with a value it does not take. */
+	/*
+	 * optopt has an option that getopt_long() knows, and that came with a value it does not
+	 * take.
+	 */
 	if (optopt >= OPT_HOSTS || (optopt == 'h' && word[len])) {
 		complain("option %.*s takes no value: leave \"%s\" out", (int)len, word,
 			 word + len);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * See pcapng.h. A block is its type, its length, contents and its length again, in the byte order
- * of the machine; options are (number, length, value) and end with number 0. Everything is padded to
- * four bytes.
+ * of the machine; options are (number, length, value) and end with number 0. Everything is padded
+ * to four bytes.
  */
 #include <errno.h>
 #include <stdbool.h>

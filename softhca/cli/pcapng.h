@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Writes a file in the pcapng format. Its first interface is an InfiniBand link, whose packets are in
- * records of the ERF format. Other programs know no other way for packets with an LRH. The second
- * one, if there is a wire, has IP packets.
+ * Writes a file in the pcapng format. Its first interface is an InfiniBand link, whose packets are
+ * in records of the ERF format. Other programs know no other way for packets with an LRH. The
+ * second one, if there is a wire, has IP packets.
  */
 #ifndef SOFTHCA_CLI_PCAPNG_H
 #define SOFTHCA_CLI_PCAPNG_H
@@ -15,8 +15,8 @@
 /* Each returns 0 or -errno. Times are in ns since 1970. */
 int pcapng_begin(FILE *out, const char *hardware, bool wire);
 /*
- * One packet of n bytes, of which `have` are at hand, from the LRH to the VCRC. comment NULL: it has
- * none.
+ * One packet of n bytes, of which `have` are at hand, from the LRH to the VCRC. comment NULL: it
+ * has none.
  */
 int pcapng_packet(FILE *out, uint64_t when, const unsigned char *packet, size_t have, size_t n,
 		  const char *comment);

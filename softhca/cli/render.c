@@ -247,7 +247,10 @@ static void table(const json_t *rows, int indent)
 	} while (from < t.columns);
 }
 
-/* Too rich for a row: it has an object among its members, or lists of objects within lists of objects. */
+/*
+ * Too rich for a row: it has an object among its members, or lists of objects within lists of
+ * objects.
+ */
 static bool rich(const json_t *object)
 {
 	const char *key, *inner;

@@ -199,7 +199,8 @@ static pid_t watcher;
 
 /*
  * The terminal sends its signals to the command as well, since that is in the same process group. A
- * signal that is sent to this process alone is passed on, with its value; not what the watcher sends.
+ * signal that is sent to this process alone is passed on, with its value; not what the watcher
+ * sends.
  */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
@@ -212,7 +213,8 @@ static void pass_on(pid_t pid, const siginfo_t *info)
 }
 
 /*
- * Does a thread of the process run? If its first thread has ended, the process itself counts as a zombie, while others are stopped.
+ * Does a thread of the process run? If its first thread has ended, the process itself counts as a
+ * zombie, while others are stopped.
  */
 static bool goes_on(pid_t pid)
 {
@@ -260,8 +262,8 @@ static __attribute__((noreturn)) void go_on_with(pid_t pid, pid_t run)
 }
 
 /*
- * Stops when the command has stopped, so that the shell sees its job stopped. When either is continued,
- * the other one goes on, too.
+ * Stops when the command has stopped, so that the shell sees its job stopped. When either is
+ * continued, the other one goes on, too.
  */
 static void stop_along(pid_t pid)
 {

@@ -69,7 +69,8 @@ static int show_one(const char *instance, bool json)
 }
 
 /*
- * Tells what the daemon of an instance has left. One that ends removes it itself, and holds the lock until then.
+ * Tells what the daemon of an instance has left. One that ends removes it itself, and holds the
+ * lock until then.
  */
 static void tell_left(const char *name, const char *dir)
 {

@@ -57,8 +57,8 @@ struct run_options {
 };
 
 /*
- * Parses the options of run, trace (as argv[0] says) and start, up to the first word that is not an option. Returns the
- * index of that word, -1 after a message, or -2 after an answer to --help.
+ * Parses the options of run, trace (as argv[0] says) and start, up to the first word that is not an
+ * option. Returns the index of that word, -1 after a message, or -2 after an answer to --help.
  */
 int parse_run_options(int argc, char **argv, bool start, struct run_options *opt);
 
@@ -108,9 +108,9 @@ int prepend(const char *name, const char *first, char separator);
 /* ---- library.c ---- */
 
 /*
- * Puts libibverbs, librdmacm and the provider that belong to this softhca in front, if the command is
- * to have them. shim, the path of the preloaded library, leads to them. Returns 0, or -errno after a
- * message.
+ * Puts libibverbs, librdmacm and the provider that belong to this softhca in front, if the command
+ * is to have them. shim, the path of the preloaded library, leads to them. Returns 0, or -errno
+ * after a message.
  */
 int choose_library(enum library choice, const char *command, const char *shim);
 
@@ -217,8 +217,8 @@ char *show_fetch(const char *instance, size_t *len);
 /* ---- render.c ---- */
 
 /*
- * Within 100 columns. What does not fit goes to lines of its own, which begin at `hang`, broken at a
- * blank.
+ * Within 100 columns. What does not fit goes to lines of its own, which begin at `hang`, broken at
+ * a blank.
  */
 void print_wrapped(int indent, int hang, const char *text);
 

@@ -17,7 +17,10 @@ static bool is_request(const struct sh_tapped *t)
 	return sh_pkt_is_request(t->op);
 }
 
-/* What a socket sends does not tell the port that packets come from; softhca's come from RoCE's own. */
+/*
+ * What a socket sends does not tell the port that packets come from; softhca's come from RoCE's
+ * own.
+ */
 static void set_way(const struct sh_tapped *t, const struct sh_wire_config *wire,
 		    struct sh_frame *f)
 {
@@ -120,8 +123,8 @@ size_t tapped_bytes(const struct sh_tapped *t, const struct sh_wire_config *wire
 	if (len < 0 || (size_t)len != *n)
 		return 0;
 	/*
-	 * A bit of the payload, or of the ICRC if there is none. Links check the VCRC, and what gets
-	 * to the receiver has a right one.
+	 * A bit of the payload, or of the ICRC if there is none. Links check the VCRC, and what
+	 * gets to the receiver has a right one.
 	 */
 	if (t->fate == SH_FAULT_CORRUPT) {
 		p[t->len ? head + t->len - 1 : *n - vcrc - SH_ICRC_BYTES] ^= 1;

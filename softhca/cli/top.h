@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * `softhca top`: what goes over an instance, as rates. A look is what `softhca show --json` prints;
- * two looks make a table (top_table.c), which top.c prints or top_screen.c shows. The latter asks for
- * each look by top_ask.c.
+ * two looks make a table (top_table.c), which top.c prints or top_screen.c shows. The latter asks
+ * for each look by top_ask.c.
  */
 #ifndef SOFTHCA_CLI_TOP_H
 #define SOFTHCA_CLI_TOP_H

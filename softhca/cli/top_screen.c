@@ -342,7 +342,9 @@ static bool keys_until(struct screen *s, double next, struct top_look *now)
 
 /* ---- the whole ---- */
 
-/* The first look makes no table: rates take two. The last table is shown for as long as the others. */
+/*
+ * The first look makes no table: rates take two. The last table is shown for as long as the others.
+ */
 static void show(struct screen *s, double delay, unsigned long looks)
 {
 	double next =

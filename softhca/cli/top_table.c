@@ -423,7 +423,9 @@ static bool make_qps(void *arg, const char *name, json_t *hca)
 		row = add_row(m, key);
 		if (!row)
 			return false;
-		/* As ibv_ tools and softhca show have it. The key has it in decimal: see compare(). */
+		/*
+		 * As ibv_ tools and softhca show have it. The key has it in decimal: see compare().
+		 */
 		snprintf(shown, sizeof(shown), "%s/0x%06x", name + strlen("host"),
 			 (unsigned int)integer(qp, "qpn"));
 		put(row, 0, shown);

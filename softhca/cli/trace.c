@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `softhca trace`: has the command load a library that writes down its verbs (softhca/trace), prints
- * them while the command runs, and makes a time line of them and of the packets in the end. A thread
- * follows the verbs; the main thread waits for the command, as `softhca run` does, and uses nothing
- * of the trace meanwhile.
+ * `softhca trace`: has the command load a library that writes down its verbs (softhca/trace),
+ * prints them while the command runs, and makes a time line of them and of the packets in the end.
+ * A thread follows the verbs; the main thread waits for the command, as `softhca run` does, and
+ * uses nothing of the trace meanwhile.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -333,8 +333,8 @@ static void remove_at(int at, const char *name, int place)
 }
 
 /*
- * Opens a place of this user's, and locks it. -1: it is none, or its trace lives. Not every file system
- * has locks: without one a place counts as new, and never as left.
+ * Opens a place of this user's, and locks it. -1: it is none, or its trace lives. Not every file
+ * system has locks: without one a place counts as new, and never as left.
  */
 static int lock_place(int at, const char *name, bool is_new)
 {

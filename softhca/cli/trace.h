@@ -45,7 +45,9 @@ struct trace_reader;
 struct trace_reader *trace_reader_new(const char *dir);
 /* Frees what the events refer to, too. */
 void trace_reader_free(struct trace_reader *r);
-/* Reads what is new. last: no more will come, so verbs that have not returned are events as well. */
+/*
+ * Reads what is new. last: no more will come, so verbs that have not returned are events as well.
+ */
 void trace_read(struct trace_reader *r, bool last);
 /* All events so far, in the order in which they were read; the same for threads. */
 const struct trace_event *trace_events(const struct trace_reader *r, size_t *n);

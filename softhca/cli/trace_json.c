@@ -4,9 +4,10 @@
  * thread has its verbs, and one for each LID the packets that left there. Arrows (flow events) lead
  * from a post to the poll that gave its completion.
  *
- * Requests of a queue complete in their order, so a completion takes the request with its wr_id from
- * the queue, and those before it (not signaled) go with it. Those of an SRQ complete in any order, and
- * a completion does not say of which SRQ it is: there the wr_id alone decides, within a process.
+ * Requests of a queue complete in their order, so a completion takes the request with its wr_id
+ * from the queue, and those before it (not signaled) go with it. Those of an SRQ complete in any
+ * order, and a completion does not say of which SRQ it is: there the wr_id alone decides, within a
+ * process.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -153,7 +154,10 @@ static bool complete(struct line *l, const struct trace_event *e, const struct t
 	begin(l, "s", found->event->pid, found->event->tid);
 	put_us(l, "ts", since(l, found->event->begin->when));
 	fprintf(l->out, ",\"name\":\"wr\",\"cat\":\"wr\",\"id\":%" PRIu64 "}", ++l->flows);
-	/* At the end of the poll, which may have begun before the post; within it, so that it is the poll's. */
+	/*
+	 * At the end of the poll, which may have begun before the post; within it, so that it is
+	 * the poll's.
+	 */
 	begin(l, "f", e->pid, e->tid);
 	put_us(l, "ts", since(l, until > e->begin->when ? until - 1 : e->begin->when));
 	fprintf(l->out, ",\"name\":\"wr\",\"cat\":\"wr\",\"bp\":\"e\",\"id\":%" PRIu64 "}",
@@ -218,7 +222,10 @@ static void put_verb(struct line *l, const struct trace_event *e)
 	fputs("}}", l->out);
 }
 
-/* A verb posts when it begins, and gives completions when it ends: another thread may post meanwhile. */
+/*
+ * A verb posts when it begins, and gives completions when it ends: another thread may post
+ * meanwhile.
+ */
 struct moment {
 	uint64_t when;
 	bool ends;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reads the files of traced threads (trace/records.h) where they are mapped, while they are written.
- * Anything may be in them, since traced programs can write there: what does not fit ends a file.
+ * Reads the files of traced threads (trace/records.h) where they are mapped, while they are
+ * written. Anything may be in them, since traced programs can write there: what does not fit ends a
+ * file.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -234,7 +234,10 @@ static void add_announced(char text[WORDS], const struct look *l, const struct s
 	}
 }
 
-/* For a thread that reads from the FIFO of an event queue, or of a channel of rdma_cm. False: it does not. */
+/*
+ * For a thread that reads from the FIFO of an event queue, or of a channel of rdma_cm. False: it
+ * does not.
+ */
 static bool add_event_read(char text[WORDS], const struct look *l, const struct task *t,
 			   const char *dir)
 {

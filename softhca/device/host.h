@@ -44,10 +44,10 @@ struct sh_host_ops {
 			     unsigned int nsrc, uint64_t len);
 
 	/*
-	 * Copies to one segment as copy() does, and word to *commit, which is in device memory: both
-	 * in one system call, and word last. A thread that is stopped has done nothing that others
-	 * see, or all. If the copy fails, *commit is as before. SH_COPY_APART: copy() has to do it.
-	 * May be NULL.
+	 * Copies to one segment as copy() does, and word to *commit, which is in device memory:
+	 * both in one system call, and word last. A thread that is stopped has done nothing that
+	 * others see, or all. If the copy fails, *commit is as before. SH_COPY_APART: copy() has to
+	 * do it. May be NULL.
 	 */
 	enum sh_copy (*seal)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 			     uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc,

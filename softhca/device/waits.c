@@ -302,7 +302,9 @@ static bool served(const struct look *l, uint32_t proc)
 	return l->process[proc].inside || (engine && l->process[engine].inside);
 }
 
-/* The same, or has a thread been asked to? The engine of the wire takes over where requests leave. */
+/*
+ * The same, or has a thread been asked to? The engine of the wire takes over where requests leave.
+ */
 static bool seen_to(const struct look *l, uint32_t proc, uint32_t hca, uint32_t qpn)
 {
 	uint32_t engine = engine_of(l->dev);
@@ -442,7 +444,10 @@ static void look_at_cq(const struct look *l, uint32_t hca, const struct sh_cq *c
 	if (cq->live != SH_LIVE || !d.proc ||
 	    !word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, set_ci), &ci))
 		return;
-	/* Read last: a program that polls at this moment must not seem to have polled more than came. */
+	/*
+	 * Read last: a program that polls at this moment must not seem to have polled more than
+	 * came.
+	 */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	producer = __atomic_load_n(&cq->producer, __ATOMIC_RELAXED);
 	d.progress = (uint64_t)producer << 32 | ci;

@@ -97,8 +97,8 @@ struct sh_due {
 	uint32_t srqn;
 	uint32_t proc; /* index of the process that owns it */
 	/*
-	 * Of what waits in a send queue: the process that carries it on. It is the owner, or the wire's
-	 * engine where requests leave the instance (0: that has not come, or has ended).
+	 * Of what waits in a send queue: the process that carries it on. It is the owner, or the
+	 * wire's engine where requests leave the instance (0: that has not come, or has ended).
 	 */
 	uint32_t carrier;
 	uint32_t count;

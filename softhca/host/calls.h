@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Calls that wait for their time, in the order of their deadlines: a heap. Two with the same deadline
- * stay in the order in which they came, since packets of a QP must not overtake each other. The caller
- * owns the memory, and has a lock.
+ * Calls that wait for their time, in the order of their deadlines: a heap. Two with the same
+ * deadline stay in the order in which they came, since packets of a QP must not overtake each
+ * other. The caller owns the memory, and has a lock.
  */
 #ifndef SOFTHCA_HOST_CALLS_H
 #define SOFTHCA_HOST_CALLS_H

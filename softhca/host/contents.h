@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Knows what an instance directory holds, by the list in softhca/protocol.h, and removes exactly that.
+ * Knows what an instance directory holds, by the list in softhca/protocol.h, and removes exactly
+ * that.
  */
 #ifndef SOFTHCA_HOST_CONTENTS_H
 #define SOFTHCA_HOST_CONTENTS_H

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * See descriptors.h: a mark for each number, which is a bit. A *section* is the time between
- * sh_section_begin() and sh_section_end(), in which a thread makes or closes descriptors of softhca's.
- * A number gets its mark before the thread leaves the section in which the descriptor was made, and
- * loses it in the section in which the descriptor is closed. So a number that is open, and has no
- * mark while no thread is in a section, is the program's, and stays so until the program closes it.
- * A program that makes the system call itself may have closed a marked number, and opened another
- * file under it: so a mark also says which file it was made for. A *sweep* is a call of the program
- * that takes many numbers away: sweeps wait for sections, and sections for sweeps.
+ * sh_section_begin() and sh_section_end(), in which a thread makes or closes descriptors of
+ * softhca's. A number gets its mark before the thread leaves the section in which the descriptor
+ * was made, and loses it in the section in which the descriptor is closed. So a number that is
+ * open, and has no mark while no thread is in a section, is the program's, and stays so until the
+ * program closes it. A program that makes the system call itself may have closed a marked number,
+ * and opened another file under it: so a mark also says which file it was made for. A *sweep* is a
+ * call of the program that takes many numbers away: sweeps wait for sections, and sections for
+ * sweeps.
  *
  * There is no lock that a signal handler, a stopped thread or a child of vfork() could find taken.
  * A thread waits here for some milliseconds at most, and then goes on. Later callers do not wait

@@ -4,7 +4,8 @@
  * process's cache of their descriptors. Each descriptor is checked before it is used, because
  * programs close descriptors that they did not open. The FIFOs are opened for reading as well, so
  * that a write never raises SIGPIPE. A thread that holds the cache's lock makes system calls only.
- * The daemon, which has an end of every FIFO anyway, lends it: a further descriptor might not be left.
+ * The daemon, which has an end of every FIFO anyway, lends it: a further descriptor might not be
+ * left.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -115,8 +116,8 @@ void sh_event_reset(void)
 
 /*
  * In a child. Another thread of the parent may have held the lock. The descriptors are good in the
- * child as well, but it may never raise an event, and has no helper thread that would close them when
- * the instance ends: a reader in the parent would not find the end of its FIFO.
+ * child as well, but it may never raise an event, and has no helper thread that would close them
+ * when the instance ends: a reader in the parent would not find the end of its FIFO.
  */
 void sh_event_forked(void)
 {

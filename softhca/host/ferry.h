@@ -6,8 +6,8 @@
  * opens the memory of each process while it still may, and makes the copy for the thread that asks.
  * Peers get no such descriptor: they reach what is registered, and nothing else.
  *
- * What is copied goes through device memory (struct sh_ferries). The thread that asks copies between
- * there and its own memory.
+ * What is copied goes through device memory (struct sh_ferries). The thread that asks copies
+ * between there and its own memory.
  */
 #ifndef SOFTHCA_HOST_FERRY_H
 #define SOFTHCA_HOST_FERRY_H

@@ -23,8 +23,8 @@
 #include "sys.h"
 
 /*
- * Timers that a process may have set: the most for which it has addresses. They are taken at once, because the program may
- * give up its system calls later. Pages come with use.
+ * Timers that a process may have set: the most for which it has addresses. They are taken at once,
+ * because the program may give up its system calls later. Pages come with use.
  */
 #define MAX_CALLS (1u << 20)
 #define MIN_CALLS (1u << 12)
@@ -57,8 +57,8 @@ static size_t stack_size;
 static uint32_t *watched; /* the attention word of this process */
 
 /*
- * The process's first thread holds this robust mutex for life, so that the end of that thread can be
- * seen without a system call.
+ * The process's first thread holds this robust mutex for life, so that the end of that thread can
+ * be seen without a system call.
  */
 static pthread_mutex_t leads;
 static bool has_leader, leader_gone;
@@ -129,8 +129,8 @@ static uint64_t run_due(void)
 }
 
 /*
- * Has the first thread ended? It may do so by a direct system call, or because seccomp ends it. The C
- * library does not know of either.
+ * Has the first thread ended? It may do so by a direct system call, or because seccomp ends it. The
+ * C library does not know of either.
  */
 static bool leader_ended(void)
 {
@@ -192,7 +192,9 @@ static __attribute__((noreturn)) void end_process(void)
 		syscall(SYS_exit, status >> 8 & 0xff);
 }
 
-/* Sleeps until the word is not `seen` any more, or until a deadline, UINT64_MAX if there is none. */
+/*
+ * Sleeps until the word is not `seen` any more, or until a deadline, UINT64_MAX if there is none.
+ */
 static void rest(uint32_t *word, uint32_t seen, uint64_t until)
 {
 	uint64_t look;
@@ -356,8 +358,9 @@ int sh_process_helper(void)
 	int err = 0;
 
 	/*
-	 * The helper calls this for each timer that it sets. Before its creator has noted that it runs,
-	 * it would wait here, and a thread that stops it again would wait for it with the lock held.
+	 * The helper calls this for each timer that it sets. Before its creator has noted that it
+	 * runs, it would wait here, and a thread that stops it again would wait for it with the
+	 * lock held.
 	 */
 	if (is_helper || __atomic_load_n(&running, __ATOMIC_ACQUIRE))
 		return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Makes, recognises and removes the directory of an instance; the daemon and the command use the
- * same code. softhca/protocol.h says how a directory is known to be an instance's, and what is there at
- * each moment of making and removing it.
+ * same code. softhca/protocol.h says how a directory is known to be an instance's, and what is
+ * there at each moment of making and removing it.
  */
 #ifndef SOFTHCA_HOST_INSTDIR_H
 #define SOFTHCA_HOST_INSTDIR_H

@@ -85,7 +85,10 @@ bool sh_thread_dead(uint32_t number)
 	return state_of(number) == 'X';
 }
 
-/* sure: what cannot be told counts as running. This process may have no descriptor left, or no /proc. */
+/*
+ * sure: what cannot be told counts as running. This process may have no descriptor left, or no
+ * /proc.
+ */
 static bool is_stopped(uint32_t number, bool sure)
 {
 	char state = state_of(number);
@@ -251,8 +254,8 @@ static int mover(struct sh_moves *moves, const struct sh_reached *reached, uint6
 }
 
 /*
- * Is that thread stopped before it has begun to exchange a piece? Then its word is taken away, and it
- * begins anew when it goes on. So it does if it was not stopped at all.
+ * Is that thread stopped before it has begun to exchange a piece? Then its word is taken away, and
+ * it begins anew when it goes on. So it does if it was not stopped at all.
  */
 static bool stopped_early(struct sh_moves *moves, int i, uint64_t word, bool sure)
 {
@@ -261,7 +264,9 @@ static bool stopped_early(struct sh_moves *moves, int i, uint64_t word, bool sur
 					   __ATOMIC_SEQ_CST);
 }
 
-/* Is that thread stopped, and traced by a thread of this process, so that it may wait for this one? */
+/*
+ * Is that thread stopped, and traced by a thread of this process, so that it may wait for this one?
+ */
 static bool traces(uint32_t number)
 {
 	struct sh_status_field field[] = {{.name = "State:"}, {.name = "TracerPid:"}};
@@ -281,9 +286,9 @@ static inline bool has_words(const struct sh_reach *r, const uint64_t word[2])
 }
 
 /*
- * Sleeps for a moment. From now on the words hold off nothing, and tell that this thread is to be let
- * through. They tell it as well while the thread only looks whether it has to wait on: a process that
- * looks just then would go on with its exchange, and the two may well keep step.
+ * Sleeps for a moment. From now on the words hold off nothing, and tell that this thread is to be
+ * let through. They tell it as well while the thread only looks whether it has to wait on: a
+ * process that looks just then would go on with its exchange, and the two may well keep step.
  */
 static void wait_turn(struct sh_moves *moves, struct sh_reach *r, const uint64_t word[2],
 		      uint32_t pid)
@@ -295,7 +300,9 @@ static void wait_turn(struct sh_moves *moves, struct sh_reach *r, const uint64_t
 	a_moment(pid);
 }
 
-/* The words hold off exchanges again. One that has begun meanwhile is seen by the next look only. */
+/*
+ * The words hold off exchanges again. One that has begun meanwhile is seen by the next look only.
+ */
 static void end_wait(struct sh_moves *moves, struct sh_reach *r, const uint64_t word[2])
 {
 	for (int i = 0; i < 2; i++) {
@@ -308,7 +315,9 @@ static void end_wait(struct sh_moves *moves, struct sh_reach *r, const uint64_t 
 
 _Static_assert(sizeof(struct sh_seg) == sizeof(struct iovec), "a piece is an address and a length");
 
-/* What such a call of the program's reaches. If it cannot be read, or is in many pieces: anything. */
+/*
+ * What such a call of the program's reaches. If it cannot be read, or is in many pieces: anything.
+ */
 static struct sh_reached called_for(uint32_t pid, const struct iovec *remote, unsigned long nremote,
 				    struct sh_seg seg[CALL_SEGS])
 {
@@ -457,8 +466,8 @@ bool sh_reach_for(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint
 	r->word[0] = take_reach(moves, me | pid);
 	r->word[1] = -1;
 	/*
-	 * As long as that thread lives, an exchange that has begun to announce itself sees its word,
-	 * and does not take place. Pairs with sh_move_begin(), which looks twice.
+	 * As long as that thread lives, an exchange that has begun to announce itself sees its
+	 * word, and does not take place. Pairs with sh_move_begin(), which looks twice.
 	 */
 	if (r->word[0] >= 0 && (mover(moves, &all, &theirs) < 0 || !sh_thread_dead(thread)))
 		return true;
@@ -473,8 +482,8 @@ void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
 }
 
 /*
- * Another thread may have ended the life in which this one took a word, and take the word away at the
- * same time: then it may be someone else's by now.
+ * Another thread may have ended the life in which this one took a word, and take the word away at
+ * the same time: then it may be someone else's by now.
  */
 void sh_reach_forget(struct sh_moves *moves)
 {
@@ -506,11 +515,11 @@ static uint64_t piece_of(uint64_t from, uint64_t to, uint64_t before)
  * or a thread that has lost it wrote here just now.
  *
  * This thread can be stopped anywhere. Then its word is taken away, another thread takes the word,
- * and commits its own piece. If this one goes on behind its look at the word, it has loaded the piece
- * from before: that has changed since, or else the other thread has not exchanged it yet, and then
- * does not find there what it has loaded. If this one loads the piece when the other thread has
- * committed it, it finds behind that, that the word is not its own. So whoever has the mark has its
- * own piece, until it gives the mark back.
+ * and commits its own piece. If this one goes on behind its look at the word, it has loaded the
+ * piece from before: that has changed since, or else the other thread has not exchanged it yet, and
+ * then does not find there what it has loaded. If this one loads the piece when the other thread
+ * has committed it, it finds behind that, that the word is not its own. So whoever has the mark has
+ * its own piece, until it gives the mark back.
  *
  * Sequentially consistent, like the loads of mover().
  */
@@ -529,8 +538,9 @@ static bool commit(struct sh_moves *moves, int word, uint64_t mine, uint64_t fro
 static uint64_t worked, given, since;
 
 /*
- * Announces a piece, with the word that this thread has or with a new one, and waits until no thread
- * reaches into this process. A thread that has had its turn may take long, unless it is stopped.
+ * Announces a piece, with the word that this thread has or with a new one, and waits until no
+ * thread reaches into this process. A thread that has had its turn may take long, unless it is
+ * stopped.
  */
 static int announce(struct sh_moves *moves, int word, bool turns, uint64_t from, uint64_t to)
 {
@@ -548,9 +558,9 @@ static int announce(struct sh_moves *moves, int word, bool turns, uint64_t from,
 		if (word < 0)
 			word = take(moves->moving, SH_MOVES, mine);
 		/*
-		 * Pairs with sh_reach_begin(); the second look with sh_reach_for(): if the first one
-		 * found the word of a thread that had just died, the daemon may have announced itself
-		 * behind it.
+		 * Pairs with sh_reach_begin(); the second look with sh_reach_for(): if the first
+		 * one found the word of a thread that had just died, the daemon may have announced
+		 * itself behind it.
 		 */
 		if (word >= 0 && !(other = any(moves->reaching, sh_reaches(moves), pid)) &&
 		    !(other = any(moves->reaching, sh_reaches(moves), pid)) &&

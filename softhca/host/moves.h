@@ -27,8 +27,8 @@ struct sh_reached {
 
 /*
  * Called before and after memory of one or two processes is read or written. Waits as long as a
- * piece is being exchanged that the memory overlaps. False: the thread that exchanges it is stopped,
- * and has been waited for; nothing is announced.
+ * piece is being exchanged that the memory overlaps. False: the thread that exchanges it is
+ * stopped, and has been waited for; nothing is announced.
  */
 bool sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, const struct sh_reached *one,
 		    const struct sh_reached *other);
@@ -67,8 +67,9 @@ void sh_moves_forked(void);
 void sh_reach_forget(struct sh_moves *moves);
 
 /*
- * Around the exchange of a piece of this process's memory: no thread reaches there meanwhile. Returns
- * the word that it took, or -EBUSY if threads have been reaching into this process for long.
+ * Around the exchange of a piece of this process's memory: no thread reaches there meanwhile.
+ * Returns the word that it took, or -EBUSY if threads have been reaching into this process for
+ * long.
  */
 int sh_move_begin(struct sh_moves *moves, uint64_t from, uint64_t to);
 /*

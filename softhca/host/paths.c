@@ -29,8 +29,8 @@ bool sh_name_valid(const char *name)
 
 /*
  * An absolute path without links, because what the kernel says of files in it begins with that. A
- * path that does not exist stays as given. Allocates no memory: the first call of malloc() may be what
- * opened the file that has this process look for its instance.
+ * path that does not exist stays as given. Allocates no memory: the first call of malloc() may be
+ * what opened the file that has this process look for its instance.
  */
 static int by_path(char path[PATH_MAX], const char *instance)
 {

@@ -53,7 +53,9 @@ static int below(char path[PATH_MAX], const char *dir, const char *name)
 
 	if (err)
 		return err;
-	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Branch): errno is not 0 after a failure */
+	/*
+	 * NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Branch): errno is not 0 after a failure
+	 */
 	len = snprintf(path, PATH_MAX, "%s/%s", full[1] ? full : "", name);
 	/* There must be room behind it for an instance's name and contents. */
 	return len < 0 || len >= PATH_MAX - 192 ? -ENAMETOOLONG : 0;

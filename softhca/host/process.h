@@ -34,8 +34,8 @@ uint64_t sh_now(void);
 uint64_t sh_since_1970(void);
 
 /*
- * Starts the helper thread unless it runs. Returns 0, -ENOMEM or -EAGAIN (the process may have no other
- * thread). Otherwise the first deferred call starts it.
+ * Starts the helper thread unless it runs. Returns 0, -ENOMEM or -EAGAIN (the process may have no
+ * other thread). Otherwise the first deferred call starts it.
  */
 int sh_process_helper(void);
 
@@ -75,8 +75,8 @@ void sh_process_forked(void);
 /* Ends the helper thread and waits for it. */
 void sh_process_stop(void);
 /*
- * Deferred calls that have not been made are never made: what they are about ends. The helper thread
- * does not run.
+ * Deferred calls that have not been made are never made: what they are about ends. The helper
+ * thread does not run.
  */
 void sh_process_forget_calls(void);
 

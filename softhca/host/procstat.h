@@ -34,8 +34,8 @@ static inline const char *sh_proc_stat(const char *path, char *text, size_t size
 #define SH_PF_EXITING 0x4 /* in do_exit(): the thread is past its last instruction of user code */
 
 /*
- * The state, and the flags, which are the seventh field, in what sh_proc_stat() returns. False: it is
- * not that. By hand, since a handler may jump out of the caller, and sscanf() is not left so.
+ * The state, and the flags, which are the seventh field, in what sh_proc_stat() returns. False: it
+ * is not that. By hand, since a handler may jump out of the caller, and sscanf() is not left so.
  */
 static inline bool sh_proc_state(const char *at, char *state, unsigned int *flags)
 {

@@ -210,10 +210,10 @@ static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t
 
 /*
  * Is this the thread that has the slot, and does it pass its door? Its struct sh_self must name the
- * slot, its stack pointer must lie on the stack that sh_self names, and the kernel's word must point
- * to its door. Or it comes out of sh_reach_call(), where it looks at the door itself; with a seccomp
- * filter it may be about to make that call again. A thread that has stored what others see, and is
- * about to commit that, does not count.
+ * slot, its stack pointer must lie on the stack that sh_self names, and the kernel's word must
+ * point to its door. Or it comes out of sh_reach_call(), where it looks at the door itself; with a
+ * seccomp filter it may be about to make that call again. A thread that has stored what others see,
+ * and is about to commit that, does not count.
  */
 static bool passes(uint32_t tid, const struct look *look, bool filter, uint64_t word,
 		   const struct sh_self *self)

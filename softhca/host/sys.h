@@ -24,7 +24,9 @@ _Static_assert(sizeof(long) == 8, "struct stat is the kernel's own on 64-bit mac
 
 #define SH_FIRST_PAGE 4096UL
 
-/* Of Linux 5.3 and 5.9, and the same for every processor: the headers may be older than the kernel. */
+/*
+ * Of Linux 5.3 and 5.9, and the same for every processor: the headers may be older than the kernel.
+ */
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -65,8 +67,8 @@ static inline int sh_open(const char *path, int flags)
 }
 
 /*
- * Closes descriptors that are softhca's own, too (descriptors.h). If the program has given the number of
- * such a one to a file of its own, it is gone: -EBADF.
+ * Closes descriptors that are softhca's own, too (descriptors.h). If the program has given the
+ * number of such a one to a file of its own, it is gone: -EBADF.
  */
 int sh_close(int fd);
 
@@ -183,8 +185,8 @@ static inline long sh_vm_writev(int pid, const struct iovec *local, unsigned lon
 
 /*
  * Copies to or from memory of this process that may be missing, or that a sanitizer in the program
- * watches. Returns 0 or -EFAULT. The kernel copies at most 2 GiB at a time. tid is this thread's: the
- * first one of the process may have ended.
+ * watches. Returns 0 or -EFAULT. The kernel copies at most 2 GiB at a time. tid is this thread's:
+ * the first one of the process may have ended.
  */
 static inline int sh_own_copy(int tid, uint64_t own, void *here, size_t len, bool in)
 {

@@ -17,7 +17,9 @@
  * the life there of a thread that is stopped has ended, if it can be ended.
  */
 #define VAIN_NS UINT64_C(20000000)
-/* More threads than wait for each other in a row: each has a lock further up in the order of locks. */
+/*
+ * More threads than wait for each other in a row: each has a lock further up in the order of locks.
+ */
 #define CHAIN 8
 
 /* The list is in the order in which graces began: if one is not over, those behind it are not. */
@@ -157,8 +159,8 @@ bool waits_in_vain(struct kernel *k, uint64_t since)
 	if (sh_now() - since < VAIN_NS || one_runs(k, UINT64_MAX))
 		return false;
 	/*
-	 * The daemon itself may have had no processor for as long. Where this frees a lock, the thread
-	 * that waited for it goes on.
+	 * The daemon itself may have had no processor for as long. Where this frees a lock, the
+	 * thread that waited for it goes on.
 	 */
 	sh_grace_suspect(&k->dev, UINT64_MAX);
 	return !one_runs(k, UINT64_MAX) && sh_grace_holder(&k->dev, 0, UINT64_MAX, &at, &proc);

@@ -42,9 +42,9 @@ bool holder_runs(struct kernel *k, uint64_t off);
  */
 bool all_left(struct kernel *k, uint64_t moment);
 /*
- * A request that came then (by the clock) still finds a thread in its way. Can that only be one that is
- * stopped in device code or waits for one that is? This ends the lives there of those that are stopped,
- * where they can be ended. True says that a thread is left which may store late.
+ * A request that came then (by the clock) still finds a thread in its way. Can that only be one
+ * that is stopped in device code or waits for one that is? This ends the lives there of those that
+ * are stopped, where they can be ended. True says that a thread is left which may store late.
  */
 bool waits_in_vain(struct kernel *k, uint64_t since);
 /* Has wait_no_more() given up each thread that is in device code? */

@@ -113,8 +113,8 @@ int conn_status(struct conn *c, int err)
 }
 
 /*
- * The descriptor that came with a message; -EBADF: none; -ENOMEM: this process had no room for it. The
- * room for one has, being aligned, room for two.
+ * The descriptor that came with a message; -EBADF: none; -ENOMEM: this process had no room for it.
+ * The room for one has, being aligned, room for two.
  */
 static int received(struct msghdr *msg)
 {

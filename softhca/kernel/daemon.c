@@ -42,9 +42,9 @@ static void close_from(int first, int keep)
 }
 
 /*
- * Makes room for the descriptors of a hundred clients while there is one thread. Once there are more,
- * the kernel enlarges the table only after each processor has been elsewhere, which takes seconds
- * where many programs compute.
+ * Makes room for the descriptors of a hundred clients while there is one thread. Once there are
+ * more, the kernel enlarges the table only after each processor has been elsewhere, which takes
+ * seconds where many programs compute.
  */
 static void reserve_descriptors(int any, rlim_t limit)
 {

@@ -2,8 +2,8 @@
 /*
  * Requests of the control connection: checks each, has it carried out, and replies. Hands the rest
  * to the rooms. Nothing here waits for a client. A request that finds a client's thread in its way
- * gets no reply, and retry.c tries it again. Its client waits for the answer, and sends nothing else
- * meanwhile.
+ * gets no reply, and retry.c tries it again. Its client waits for the answer, and sends nothing
+ * else meanwhile.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -33,7 +33,10 @@ static int do_hello(struct server *s, struct conn *c, const struct sh_hello *m, 
 	} else if (m->host >= k->cfg.device.hosts) {
 		r.error = EINVAL;
 	} else if (m->client && m->pid != (uint32_t)c->pid) {
-		/* Another PID namespace: the program's numbers for its peers would be other processes. */
+		/*
+		 * Another PID namespace: the program's numbers for its peers would be other
+		 * processes.
+		 */
 		r.error = EPERM;
 	} else if (m->client) {
 		err = proc_attach(k, c->pid, m->host, m->again, m->witness, &c->proc);

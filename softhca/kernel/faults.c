@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Faults of the fabric as the command asks for them. Only this file sets and ends rules; senders
- * follow them (device/transport/fault.c). Names of hosts and QPs are checked here, because the daemon knows
- * what exists.
+ * follow them (device/transport/fault.c). Names of hosts and QPs are checked here, because the
+ * daemon knows what exists.
  */
 #include <arpa/inet.h>
 #include <errno.h>

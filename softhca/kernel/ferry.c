@@ -2,9 +2,9 @@
 /*
  * Copies that threads of the instance ask for, because the kernel does not let them reach into the
  * process that has the memory. Makes them by the descriptor that the daemon has opened when that
- * process connected. Only what the process has registered is reached, and its queues: a request comes
- * through device memory, where each process of the instance can write. The daemon's thread makes each
- * copy between two commands, so it ends before the command that takes the memory away.
+ * process connected. Only what the process has registered is reached, and its queues: a request
+ * comes through device memory, where each process of the instance can write. The daemon's thread
+ * makes each copy between two commands, so it ends before the command that takes the memory away.
  */
 #include <errno.h>
 
@@ -38,8 +38,8 @@ static long copy(void *arg, uint32_t tid, uint32_t proc, uint64_t witness, uint6
 	if (p->user.mem <= 0)
 		return -EPERM;
 	/*
-	 * What the daemon copies by itself it has announced before (sh_host_reach()). It may be a queue
-	 * that is being made.
+	 * What the daemon copies by itself it has announced before (sh_host_reach()). It may be a
+	 * queue that is being made.
 	 */
 	if (!tid)
 		return sh_witness_move(p->user.mem, addr, buf, len, out);

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See fifo.h. A thread that slept in read() has taken a byte away. Whatever becomes of that thread, the
- * next change of the file, and each second's tick, make the FIFO as full as it must be.
+ * See fifo.h. A thread that slept in read() has taken a byte away. Whatever becomes of that thread,
+ * the next change of the file, and each second's tick, make the FIFO as full as it must be.
  *
- * IN_CLOSE_NOWRITE says that the program's end may be closed. inotify also says it when another process
- * has looked into the FIFO, by O_PATH in kernels before 6.11, and does not say it when its queue has
- * overflowed. So fifo_unused() asks the FIFO itself whether it has a reader besides the daemon. A
- * process that writes to the FIFO meanwhile could get a SIGPIPE. Clients write to event queues, so those
- * have a lock of the program's open file (flock()) instead, which ends with its last descriptor.
+ * IN_CLOSE_NOWRITE says that the program's end may be closed. inotify also says it when another
+ * process has looked into the FIFO, by O_PATH in kernels before 6.11, and does not say it when its
+ * queue has overflowed. So fifo_unused() asks the FIFO itself whether it has a reader besides the
+ * daemon. A process that writes to the FIFO meanwhile could get a SIGPIPE. Clients write to event
+ * queues, so those have a lock of the program's open file (flock()) instead, which ends with its
+ * last descriptor.
  *
  * Kernels report a close before they take the reader away. A process that has no processor at this
- * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last. A look
- * costs some system calls, and after an overflow all files are in doubt. So each request looks only for the
- * first SOON_NS, in which most closes end, and the tick does it for the rest of the doubt.
+ * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last.
+ * A look costs some system calls, and after an overflow all files are in doubt. So each request
+ * looks only for the first SOON_NS, in which most closes end, and the tick does it for the rest of
+ * the doubt.
  *
- * The program's end is open for reading only, though most programs open their file for writing, too:
- * with an end for both, a thread that sleeps in read() would sleep on when the daemon has ended. So the
- * FIFO's name says what the file was opened for, and the shim holds the program to it.
+ * The program's end is open for reading only, though most programs open their file for writing,
+ * too: with an end for both, a thread that sleeps in read() would sleep on when the daemon has
+ * ended. So the FIFO's name says what the file was opened for, and the shim holds the program to
+ * it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -219,9 +222,9 @@ void fifo_doubt(struct fifo *f)
 }
 
 /*
- * Is an end open for reading? Meanwhile the daemon's own is not, and another one of it keeps readers
- * from seeing the end of the FIFO. -errno: the daemon has no descriptor left for it. If it has none to
- * open its end again, the answer holds all the same, and the next call opens it.
+ * Is an end open for reading? Meanwhile the daemon's own is not, and another one of it keeps
+ * readers from seeing the end of the FIFO. -errno: the daemon has no descriptor left for it. If it
+ * has none to open its end again, the answer holds all the same, and the next call opens it.
  */
 static int has_reader(struct fifo *f)
 {

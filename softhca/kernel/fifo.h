@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Open files of programs that the daemon plays by FIFOs. The program has an end for reading, so that
- * poll(), O_NONBLOCK and sleeping in read() are the system's own; the daemon has one for both, so that
- * the FIFO neither ends nor blocks. inotify tells the room when the program's end may have been closed.
+ * Open files of programs that the daemon plays by FIFOs. The program has an end for reading, so
+ * that poll(), O_NONBLOCK and sleeping in read() are the system's own; the daemon has one for both,
+ * so that the FIFO neither ends nor blocks. inotify tells the room when the program's end may have
+ * been closed.
  */
 #ifndef SOFTHCA_KERNEL_FIFO_H
 #define SOFTHCA_KERNEL_FIFO_H
@@ -46,8 +47,8 @@ void fifo_close(struct fifo *f);
 /* Of a file that inotify names. False: it has another kind of name. */
 bool fifo_name(const char *name, uint32_t *index, uint32_t *generation);
 /*
- * What a client's descriptor leads to: 0, -ENOENT (nothing is open there) or -errno. Compare dev and
- * ino: an inode of another file system may have the same number.
+ * What a client's descriptor leads to: 0, -ENOENT (nothing is open there) or -errno. Compare dev
+ * and ino: an inode of another file system may have the same number.
  */
 int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino);
 
@@ -56,15 +57,15 @@ void fifo_level(struct fifo *f, uint32_t unread);
 
 /*
  * For FIFOs that programs write to as well. Locks the program's end before the daemon hands it on;
- * fifo_unused() can then tell by the lock whether that end is open. False: the file system has no such
- * locks.
+ * fifo_unused() can then tell by the lock whether that end is open. False: the file system has no
+ * such locks.
  */
 bool fifo_lock(struct fifo *f, int fd);
 /*
  * The program's end may have been closed. fifo_unused() finds out: at once, and whenever the room's
- * operation `doubted` or `tick` is called while it doubts the file. True: no process reads, and none
- * will; the room frees the file then. Do not ask this of a FIFO that programs write to and that has no
- * lock: the question could send such a program a SIGPIPE.
+ * operation `doubted` or `tick` is called while it doubts the file. True: no process reads, and
+ * none will; the room frees the file then. Do not ask this of a FIFO that programs write to and
+ * that has no lock: the question could send such a program a SIGPIPE.
  */
 void fifo_doubt(struct fifo *f);
 bool fifo_unused(struct fifo *f);

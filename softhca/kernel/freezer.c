@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See freezer.h. /proc/PID/cgroup has a line for each hierarchy, NUMBER:CONTROLLERS:PATH. That of version
- * 2 has the number 0 and no controllers, and is mounted at the root itself, or at unified/ beside those of
- * version 1.
+ * See freezer.h. /proc/PID/cgroup has a line for each hierarchy, NUMBER:CONTROLLERS:PATH. That of
+ * version 2 has the number 0 and no controllers, and is mounted at the root itself, or at unified/
+ * beside those of version 1.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Processes that a cgroup's freezer holds (docker pause). Their state in /proc is that of a thread that
- * sleeps (version 2) or waits for a page (version 1).
+ * Processes that a cgroup's freezer holds (docker pause). Their state in /proc is that of a thread
+ * that sleeps (version 2) or waits for a page (version 1).
  */
 #ifndef SOFTHCA_KERNEL_FREEZER_H
 #define SOFTHCA_KERNEL_FREEZER_H
@@ -12,8 +12,8 @@
 extern const char *freezer_root;
 
 /*
- * Does the freezer hold all threads of the process's cgroup? False, too, where the daemon does not see
- * that cgroup. proc: the process's directory, /proc/PID.
+ * Does the freezer hold all threads of the process's cgroup? False, too, where the daemon does not
+ * see that cgroup. proc: the process's directory, /proc/PID.
  */
 bool freezer_holds(const char *proc);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Files and directories of the instance. softhca/protocol.h lists all that is made here: what the list
- * lacks stays behind when the instance ends.
+ * Files and directories of the instance. softhca/protocol.h lists all that is made here: what the
+ * list lacks stays behind when the instance ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,9 @@
 
 #include "fs.h"
 
-/* Modes bind the daemon too, unless it is root's. For a moment the file is one that it can write. */
+/*
+ * Modes bind the daemon too, unless it is root's. For a moment the file is one that it can write.
+ */
 static int open_own(int dirfd, const char *path)
 {
 	int own = openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), fd;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The files that say which host this is, below host<K>: its name, and the id of its boot. Instances
- * of several hosts have them, and those that share a machine with others of their wire. Else the single host is the machine. With a wire, host<K>/addresses has a line
- * for each port of the host, its address and prefix, which the shim tells programs. Also the directory where each
- * `softhca run` records itself (softhca/host/runs.h).
+ * of several hosts have them, and those that share a machine with others of their wire. Else the
+ * single host is the machine. With a wire, host<K>/addresses has a line for each port of the host,
+ * its address and prefix, which the shim tells programs. Also the directory where each `softhca
+ * run` records itself (softhca/host/runs.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -95,8 +96,8 @@ void identity_describe(const struct kernel *k, uint32_t hca, char text[IDENTITY_
 }
 
 /*
- * The name that tells a host from the others of its fabric. Programs take two hosts of one name for the
- * same one, and do not use the wire between them. False: the host is the machine.
+ * The name that tells a host from the others of its fabric. Programs take two hosts of one name for
+ * the same one, and do not use the wire between them. False: the host is the machine.
  */
 static bool choose_name(const struct kernel *k, uint32_t host, char name[SH_WIRE_NAME])
 {

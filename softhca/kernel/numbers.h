@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Number spaces as the mlx4 kernel driver hands numbers out: one bitmap each, searched from where the last number was
- * found. When the search wraps, the high part of the numbers rolls on, so that a number comes back late. Plain private
- * memory of the daemon; no lock.
+ * Number spaces as the mlx4 kernel driver hands numbers out: one bitmap each, searched from where
+ * the last number was found. When the search wraps, the high part of the numbers rolls on, so that
+ * a number comes back late. Plain private memory of the daemon; no lock.
  */
 #ifndef SOFTHCA_KERNEL_NUMBERS_H
 #define SOFTHCA_KERNEL_NUMBERS_H
@@ -21,14 +21,19 @@ struct sh_numbers {
 	uint64_t *full; /* a bit for each word that has no 0 left */
 };
 
-/* Entries [0, reserved) are never given out. mask >= bits - 1, one less than a power of two; bits >= 64.
- * 0, -EINVAL or -ENOMEM. */
+/*
+ * Entries [0, reserved) are never given out. mask >= bits - 1, one less than a power of two; bits
+ * >= 64. 0, -EINVAL or -ENOMEM.
+ */
 int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t reserved,
 		    bool rewind);
 void sh_numbers_fini(struct sh_numbers *n);
 /* 0 and *number, or -ENOSPC. */
 int sh_numbers_get(struct sh_numbers *n, uint32_t *number);
-/* Twice as many. Only where numbers have no high part (mask is bits - 1, and becomes so again). 0, -EINVAL or -ENOMEM. */
+/*
+ * Twice as many. Only where numbers have no high part (mask is bits - 1, and becomes so again). 0,
+ * -EINVAL or -ENOMEM.
+ */
 int sh_numbers_grow(struct sh_numbers *n);
 /* A number that is not out is ignored. */
 void sh_numbers_put(struct sh_numbers *n, uint32_t number);

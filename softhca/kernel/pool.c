@@ -83,7 +83,10 @@ static void mark(struct pool *p, uint64_t page, uint64_t npages, bool set)
 
 	for (; npages; npages -= bits, page += bits) {
 		bits = 64 - page % 64 < npages ? 64 - page % 64 : npages;
-		/* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): bits is 1 to 64 */
+		/*
+		 * NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): bits is 1 to
+		 * 64
+		 */
 		word = ~UINT64_C(0) >> (64 - bits) << page % 64;
 		if (set)
 			p->map[page / 64] |= word;

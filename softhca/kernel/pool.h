@@ -36,8 +36,8 @@ void pool_put(struct pool *p, uint64_t off, uint64_t npages);
 uint64_t pool_claim_unit(struct pool *p);
 void pool_release_unit(struct pool *p, uint64_t unit);
 /*
- * From now on no memory is taken away: the instance ends, and processes live on that have their data
- * there. The kernel frees it when the last of them has unmapped it.
+ * From now on no memory is taken away: the instance ends, and processes live on that have their
+ * data there. The kernel frees it when the last of them has unmapped it.
  */
 void pool_keep(struct pool *p);
 /* Puts memory behind pages of a unit, and takes it away. Neither counts them. 0 or -ENOMEM. */

@@ -26,7 +26,9 @@ struct kproc {
 	uint64_t locked;	 /* pages counted against RLIMIT_MEMLOCK */
 	struct kwindow *windows; /* by address */
 	struct user user;
-	/* All its threads have slept since then, with so many switches: proc_asleep(). 0: one ran. */
+	/*
+	 * All its threads have slept since then, with so many switches: proc_asleep(). 0: one ran.
+	 */
 	uint64_t asleep, switches;
 	uint64_t looked; /* when proc_stands() last looked */
 	bool stands;	 /* what it saw */
@@ -55,8 +57,8 @@ bool number_stopped(int number); /* the process or thread, by a signal or a debu
  */
 bool proc_asleep(struct kproc *p, uint64_t ns);
 /*
- * Do its threads stand still, because a cgroup's freezer holds them, or because they sleep for seconds in
- * device code? The answer may be some milliseconds old.
+ * Do its threads stand still, because a cgroup's freezer holds them, or because they sleep for
+ * seconds in device code? The answer may be some milliseconds old.
  */
 bool proc_stands(struct kproc *p);
 

@@ -95,9 +95,9 @@ void retry_forget(struct server *s, struct conn *c)
 }
 
 /*
- * Asked after a try in vain, which has noted the lock that was in its way. The thread that holds that lock
- * may have come after the request. It may still copy much, into memory that is the program's after the
- * answer.
+ * Asked after a try in vain, which has noted the lock that was in its way. The thread that holds
+ * that lock may have come after the request. It may still copy much, into memory that is the
+ * program's after the answer.
  */
 static bool is_late(struct kernel *k, const struct conn *c)
 {
@@ -109,8 +109,8 @@ static bool is_late(struct kernel *k, const struct conn *c)
 }
 
 /*
- * Tries first, and then asks whose lock is in the way: since the try before, a stopped holder may have let
- * go, and another thread have taken the lock. *late: the request waits no longer.
+ * Tries first, and then asks whose lock is in the way: since the try before, a stopped holder may
+ * have let go, and another thread have taken the lock. *late: the request waits no longer.
  */
 static int try_again(struct server *s, struct conn *c, bool *late)
 {
@@ -125,7 +125,10 @@ static int try_again(struct server *s, struct conn *c, bool *late)
 	return dispatch(s, c, c->kept, c->kept_len, true);
 }
 
-/* Before another try after a long nap. A thread that the last such look found, and this one does, has not moved on since. */
+/*
+ * Before another try after a long nap. A thread that the last such look found, and this one does,
+ * has not moved on since.
+ */
 static void suspect(struct server *s)
 {
 	if (s->nap < SUSPECT_NAP_NS) {

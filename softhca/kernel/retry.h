@@ -10,7 +10,10 @@
 struct conn;
 struct server;
 
-/* Keeps the request that the server has received, to try it again soon. 0 or -EPROTO: it is too long. */
+/*
+ * Keeps the request that the server has received, to try it again soon. 0 or -EPROTO: it is too
+ * long.
+ */
 int retry_keep(struct server *s, struct conn *c, size_t len);
 /* The connection has no such request any more. */
 void retry_forget(struct server *s, struct conn *c);

@@ -48,18 +48,30 @@ struct server {
 	uint64_t message[SH_MSG_MAX / 8];
 };
 
-/* Has the loop serve this descriptor when there is something to read. value tells those of a source apart. */
+/*
+ * Has the loop serve this descriptor when there is something to read. value tells those of a source
+ * apart.
+ */
 int server_watch(struct server *s, int fd, enum source src, uint32_t value);
-/* What epoll is to say when a descriptor of the room is ready: then its operation ready gets the value. */
+/*
+ * What epoll is to say when a descriptor of the room is ready: then its operation ready gets the
+ * value.
+ */
 uint64_t server_room_event(const struct room *room, uint32_t value);
-/* Makes the descriptors that the loop waits for. -errno: server_take_down() closes those that there are. */
+/*
+ * Makes the descriptors that the loop waits for. -errno: server_take_down() closes those that there
+ * are.
+ */
 int server_set_up(struct server *s);
 void server_take_down(struct server *s);
 /* One event, as epoll brings it: the source in the upper half, the value in the lower. */
 void server_serve(struct server *s, uint64_t what);
 void server_tick(struct server *s); /* each second */
 
-/* Runs until the instance ends. Announces st when clients can connect. A failure is the caller's to announce. */
+/*
+ * Runs until the instance ends. Announces st when clients can connect. A failure is the caller's to
+ * announce.
+ */
 int server_run(struct kernel *k, int ready_fd, struct sh_status *st);
 /* Writes st to ready_fd, and closes it. False: no process reads it any more. */
 bool server_announce(int ready_fd, const struct sh_status *st);

@@ -34,7 +34,10 @@ static void show_traffic(const struct sh_traffic *t, struct out *o)
 	out_int(o, "rcv_constraint", t->rcv_constraint);
 }
 
-/* What rdma_cm takes for this port: its address on the wire, if there is one, and those of the hosts' blocks. */
+/*
+ * What rdma_cm takes for this port: its address on the wire, if there is one, and those of the
+ * hosts' blocks.
+ */
 static void show_addresses(struct kernel *k, uint32_t index, uint32_t port, struct out *o)
 {
 	unsigned int n = k->hcas[index].unit * k->cfg.device.ports + port;

@@ -24,8 +24,8 @@ int sysfs_class(const struct kernel *k, uint32_t hca, const char *class, const c
 		char path[256]);
 
 /*
- * What the host's node_desc says, which its administrator may have written: zeros behind it. If that is
- * nothing, what it says at first.
+ * What the host's node_desc says, which its administrator may have written: zeros behind it. If
+ * that is nothing, what it says at first.
  */
 void sysfs_node_description(const struct kernel *k, uint32_t hca, uint8_t text[64]);
 

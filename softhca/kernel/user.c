@@ -16,9 +16,10 @@
 #include "user.h"
 
 /*
- * Where a userfaultfd of the client has yet to fill a page, or protects it from stores, process_vm_readv()
- * and process_vm_writev() wait for the client. Access by its memory's descriptor fails instead. The shim
- * has seen to it as a rule (shim/files/touch.h). The byte that is put back is one of those that out overwrites.
+ * Where a userfaultfd of the client has yet to fill a page, or protects it from stores,
+ * process_vm_readv() and process_vm_writev() wait for the client. Access by its memory's descriptor
+ * fails instead. The shim has seen to it as a rule (shim/files/touch.h). The byte that is put back
+ * is one of those that out overwrites.
  */
 static bool has_pages(const struct user *user, uint64_t addr, size_t len, bool out)
 {

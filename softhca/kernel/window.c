@@ -11,8 +11,8 @@
  * visits the page tables of every process of the instance. So a window gets memory in steps, and
  * keeps that of pages that were given back: they are spare. A window that has had spare pages for a
  * second without a page coming or going gives up their memory, and so does every window when no
- * other memory is left, or when its process has ended. A window whose pages are all spare ends then.
- * The shim fills each page that is handed out, so no old contents appear.
+ * other memory is left, or when its process has ended. A window whose pages are all spare ends
+ * then. The shim fills each page that is handed out, so no old contents appear.
  */
 #include <errno.h>
 #include <stdlib.h>

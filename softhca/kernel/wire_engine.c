@@ -79,7 +79,10 @@ void wire_tick(struct kernel *k)
 	}
 	if (!moved)
 		return;
-	/* A group's socket is for all addresses of its interface, and any of them may have come or gone. */
+	/*
+	 * A group's socket is for all addresses of its interface, and any of them may have come or
+	 * gone.
+	 */
 	for (uint32_t i = 0; i < cfg->n; i++)
 		wire_groups_lost(k, i);
 	wire_groups_again(k);

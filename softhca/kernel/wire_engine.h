@@ -40,11 +40,15 @@ int wire_go(struct kernel *k, struct server *s);
 /* Each second: a group is joined anew, where the interface of an address was made again. */
 void wire_tick(struct kernel *k);
 /*
- * The link has something to say. The engine is ready; or management datagrams have come, for the rooms;
- * or the engine has ended, and with it every card of the instance: programs get a fatal event.
+ * The link has something to say. The engine is ready; or management datagrams have come, for the
+ * rooms; or the engine has ended, and with it every card of the instance: programs get a fatal
+ * event.
  */
 void wire_event(struct kernel *k);
-/* Has the engine send a management datagram. False: it is lost, because too many wait or the engine has ended. */
+/*
+ * Has the engine send a management datagram. False: it is lost, because too many wait or the engine
+ * has ended.
+ */
 bool wire_send(struct kernel *k, const struct sh_wire_mad *m);
 
 /*

@@ -101,7 +101,10 @@ static bool hear(struct kernel *k, const struct wire_group *g, uint32_t number)
 	return true;
 }
 
-/* Whether the engine hears of it or not, the group is left: what it keeps is a socket to which nothing comes. */
+/*
+ * Whether the engine hears of it or not, the group is left: what it keeps is a socket to which
+ * nothing comes.
+ */
 static void leave_slot(struct kernel *k, uint32_t i)
 {
 	struct wire_groups *all = k->wire.groups;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The groups that QPs of the instance are in, on the wire: the first member has the daemon join the group of IP at each
- * interface of the wire, and the last one has it leave. The engine gets the sockets.
+ * The groups that QPs of the instance are in, on the wire: the first member has the daemon join the
+ * group of IP at each interface of the wire, and the last one has it leave. The engine gets the
+ * sockets.
  *
  * A QP is in its group inside the instance all the same if the kernel refuses, or if there are more
  * than SH_WIRE_GROUPS sockets; `softhca show` counts such groups as unheard. Each further member
@@ -22,7 +23,10 @@ struct wire;
 void wire_join(struct kernel *k, const uint8_t mgid[16]);
 void wire_part(struct kernel *k, const uint8_t mgid[16]);
 
-/* What was joined at the interface of that address is lost; then: joins what is not heard, wherever it can. */
+/*
+ * What was joined at the interface of that address is lost; then: joins what is not heard, wherever
+ * it can.
+ */
 void wire_groups_lost(struct kernel *k, uint32_t number);
 void wire_groups_again(struct kernel *k);
 

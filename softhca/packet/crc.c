@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See crc.h. Pure functions. Tables are linear: an entry is the sum (exclusive or) of the entries of
- * its bits. So the source has these alone, and the compiler makes the rest of them.
+ * See crc.h. Pure functions. Tables are linear: an entry is the sum (exclusive or) of the entries
+ * of its bits. So the source has these alone, and the compiler makes the rest of them.
  */
 #ifndef SH_CRC_ALONE
 #include <libdeflate.h>

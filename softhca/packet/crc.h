@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The two checksums of a packet. The ICRC covers what stays the same between the ends; fields that
- * switches and routers change count as ones. The VCRC covers all of a packet on one InfiniBand link.
+ * switches and routers change count as ones. The VCRC covers all of a packet on one InfiniBand
+ * link.
  *
  * The polynomial of the ICRC is that of Ethernet. libdeflate computes it, with the processor's
  * instructions for it: a packet of 4 KiB takes 0.2 us, with tables 3 us.

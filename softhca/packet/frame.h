@@ -5,10 +5,10 @@
  *	SH_LINK_IB	LRH [GRH] BTH extensions payload pad ICRC VCRC
  *	SH_LINK_IP	IPv4 or IPv6, UDP, BTH extensions payload pad ICRC (RoCEv2)
  *
- * Pure functions over buffers, which keep nothing. Decoding trusts no byte: it reads none outside of
- * the buffer, and whatever it returns as decoded has the headers and the payload that its lengths
- * say. It does not compare checksums; sh_frame_icrc() and sh_frame_vcrc() compute what they ought to
- * be.
+ * Pure functions over buffers, which keep nothing. Decoding trusts no byte: it reads none outside
+ * of the buffer, and whatever it returns as decoded has the headers and the payload that its
+ * lengths say. It does not compare checksums; sh_frame_icrc() and sh_frame_vcrc() compute what they
+ * ought to be.
  */
 #ifndef SOFTHCA_PACKET_FRAME_H
 #define SOFTHCA_PACKET_FRAME_H
@@ -68,8 +68,8 @@ int sh_frame_decode(enum sh_link link, const uint8_t *p, size_t n, struct sh_fra
 int sh_transport_decode(const uint8_t *p, size_t n, struct sh_frame *f);
 
 /*
- * The ICRC that the bytes in front of it ask for, as a number whose lowest byte is stored first. The
- * caller has decoded the packet, or has written its head; n is without ICRC and VCRC.
+ * The ICRC that the bytes in front of it ask for, as a number whose lowest byte is stored first.
+ * The caller has decoded the packet, or has written its head; n is without ICRC and VCRC.
  */
 uint32_t sh_frame_icrc(enum sh_link link, const uint8_t *p, size_t n);
 /*
@@ -81,17 +81,17 @@ uint32_t sh_icrc_begin(enum sh_link link, const uint8_t *head, size_t n);
 uint16_t sh_frame_vcrc(const uint8_t *p, size_t n);
 
 /*
- * Puts the checksum of UDP into a packet of IPv6, which is complete. The ICRC does not cover it. Where
- * bytes are missing, of which the header counts n, it is that of the addresses and the length alone, as
- * systems have it that leave the rest to the card.
+ * Puts the checksum of UDP into a packet of IPv6, which is complete. The ICRC does not cover it.
+ * Where bytes are missing, of which the header counts n, it is that of the addresses and the length
+ * alone, as systems have it that leave the rest to the card.
  */
 void sh_frame_put_udp_sum(uint8_t *p, size_t have, size_t n);
 
 /*
  * Over IPv4 the ICRC covers the identification, which a socket does not tell its reader. computed:
- * the ICRC with identification 0, stored: as it came, n: bytes from the identification to the ICRC. If
- * `computed` has another identification, *id is the exclusive or of that one and the right one. False: no
- * identification explains the difference.
+ * the ICRC with identification 0, stored: as it came, n: bytes from the identification to the ICRC.
+ * If `computed` has another identification, *id is the exclusive or of that one and the right one.
+ * False: no identification explains the difference.
  */
 bool sh_icrc_identification(uint32_t computed, uint32_t stored, size_t n, uint16_t *id);
 

@@ -273,9 +273,10 @@ static __attribute__((constructor)) void loaded(void)
 /* ---- the connection; control_lock is held ---- */
 
 /*
- * Asked once for each request. The process is another one in a child of which no handler of fork() knows: by clone() or
- * vfork(), or the system call itself. The daemon would take its commands for its parent's, and answer into memory of that.
- * The descriptor is another file, or none, where the program has closed it: what goes there would be the program's data.
+ * Asked once for each request. The process is another one in a child of which no handler of fork()
+ * knows: by clone() or vfork(), or the system call itself. The daemon would take its commands for
+ * its parent's, and answer into memory of that. The descriptor is another file, or none, where the
+ * program has closed it: what goes there would be the program's data.
  */
 static bool connected(void)
 {
@@ -320,8 +321,8 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 	int err;
 
 	/*
-	 * Another instance may have the name by now. Its contexts and handles have the same numbers,
-	 * and belong to other processes.
+	 * Another instance may have the name by now. Its contexts and handles have the same
+	 * numbers, and belong to other processes.
 	 */
 	if (shim_dev.inst && (!sh_ident_take(memfd, &id) || !shim_memory_is(id.dev, id.ino)))
 		return -ECONNREFUSED;
@@ -414,8 +415,9 @@ fail:
 }
 
 /*
- * Does this error mean that there is no daemon? Others are limits of this process, or of what it may
- * do by now. Below another root the instance's directory is not to be found, though it may exist.
+ * Does this error mean that there is no daemon? Others are limits of this process, or of what it
+ * may do by now. Below another root the instance's directory is not to be found, though it may
+ * exist.
  */
 static bool says_gone(int err)
 {

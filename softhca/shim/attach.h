@@ -38,9 +38,10 @@ extern struct shim shim;
 extern struct sh_dev shim_dev; /* inst is NULL before the first connection */
 
 /*
- * What a thread that is about to enter the device has to heed, in one word, because it looks at every
- * post. SHIM_STALE: this is a forked child that has no connection of its own yet. And for each thread
- * that runs a handler of the program on an alternate stack, SHIM_ALTERNATE (signals/alternate.h).
+ * What a thread that is about to enter the device has to heed, in one word, because it looks at
+ * every post. SHIM_STALE: this is a forked child that has no connection of its own yet. And for
+ * each thread that runs a handler of the program on an alternate stack, SHIM_ALTERNATE
+ * (signals/alternate.h).
  */
 #define SHIM_STALE     1u
 #define SHIM_ALTERNATE 2u
@@ -65,8 +66,8 @@ static inline bool shim_active(void)
 /* Take the control connection, making it first if needed. Nothing is held on failure. */
 int shim_control_get(void);
 /*
- * The same for an open() of a device file. Says once why that is not possible. If there is no daemon
- * any more, or it ends now, the error is -ENXIO, as of a device that has gone.
+ * The same for an open() of a device file. Says once why that is not possible. If there is no
+ * daemon any more, or it ends now, the error is -ENXIO, as of a device that has gone.
  */
 int shim_control_to_open(void);
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds,
@@ -78,7 +79,10 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 int shim_request_now(const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		     unsigned int *nfds);
 void shim_control_put(void);
-/* Of the connection; another one has another number. 0: this process and those it was forked from had none. */
+/*
+ * Of the connection; another one has another number. 0: this process and those it was forked from
+ * had none.
+ */
 uint32_t shim_control_number(void);
 /*
  * The same without connecting, whatever the connection's state: for moments in which nothing else
@@ -102,8 +106,8 @@ bool shim_control_mine(void); /* this thread has the connection */
 int shim_memory_fd(void);
 /*
  * The program is about to give this number to another file: what this process has under it, of the
- * connection or an event queue, gets another one. Waits for uses of it to end. False: there is nothing
- * of that, this thread is in the middle of a use, or no descriptor is left.
+ * connection or an event queue, gets another one. Waits for uses of it to end. False: there is
+ * nothing of that, this thread is in the middle of a use, or no descriptor is left.
  */
 bool shim_control_move(int fd);
 /* Is that file device memory? */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See real.h. The linker gathers the places that REAL() names. Runs before main(), in one thread. */
+/*
+ * See real.h. The linker gathers the places that REAL() names. Runs before main(), in one thread.
+ */
 #include "real.h"
 
 extern const struct real __start_shim_reals[], __stop_shim_reals[];

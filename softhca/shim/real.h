@@ -26,9 +26,9 @@ struct real {
 	})
 
 /*
- * Looks all of them up. dlsym() takes a lock of the loader's, which a thread holds while its dlopen()
- * runs constructors. Such a constructor may wait for another thread, which may call any of these
- * functions.
+ * Looks all of them up. dlsym() takes a lock of the loader's, which a thread holds while its
+ * dlopen() runs constructors. Such a constructor may wait for another thread, which may call any of
+ * these functions.
  */
 void real_find(void);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Runs functions on another stack than the caller's, which may be as small as PTHREAD_STACK_MIN, or
- * lie in memory that is about to be exchanged. Owns a few stacks for that, which stay mapped. A word of
- * each says which thread runs on it; a signal handler may take another one. Holds no lock.
+ * lie in memory that is about to be exchanged. Owns a few stacks for that, which stay mapped. A
+ * word of each says which thread runs on it; a signal handler may take another one. Holds no lock.
  */
 #include <errno.h>
 #include <sys/syscall.h>
@@ -19,8 +19,8 @@
 #define SPARES 16
 #define SIZE   (128 << 10) /* address space only: pages come with use */
 /*
- * Address space around a stack. To valgrind a change by less than 2 MB is a frame of the same stack,
- * and what lies in between is not there any more.
+ * Address space around a stack. To valgrind a change by less than 2 MB is a frame of the same
+ * stack, and what lies in between is not there any more.
  */
 #define MARGIN (2 << 20)
 
@@ -34,9 +34,9 @@ static struct spare {
 } spare[SPARES];
 
 /*
- * This thread runs on a spare stack, or is about to. A handler of the program must not run there: it
- * may jump, unwind, look for roots between here and the bottom of the thread's own stack, or need
- * more room. So handlers.c puts it off.
+ * This thread runs on a spare stack, or is about to. A handler of the program must not run there:
+ * it may jump, unwind, look for roots between here and the bottom of the thread's own stack, or
+ * need more room. So handlers.c puts it off.
  */
 static TLS bool on_spare;
 
@@ -51,9 +51,9 @@ static void run(struct stack_call *r)
 }
 
 /*
- * A thread that is cancelled on the other stack is unwound through the function that says this. Where it
- * takes memory whose size the compiler does not know, the compiler finds its frame, and has unwinders
- * find it, by the frame pointer. The stack pointer says nothing there.
+ * A thread that is cancelled on the other stack is unwound through the function that says this.
+ * Where it takes memory whose size the compiler does not know, the compiler finds its frame, and
+ * has unwinders find it, by the frame pointer. The stack pointer says nothing there.
  */
 #define BY_FRAME_POINTER()                                                                         \
 	do {                                                                                       \
@@ -146,8 +146,8 @@ static bool take(struct spare *s, int from, int to)
 }
 
 /*
- * NULL: all are in use. A thread that was cancelled on one has not given it back. The number is that of a
- * thread of another process if a child by vfork() is on it.
+ * NULL: all are in use. A thread that was cancelled on one has not given it back. The number is
+ * that of a thread of another process if a child by vfork() is on it.
  */
 static struct spare *claim(void)
 {
@@ -209,7 +209,10 @@ int stack_spare_wait(int (*fn)(void *), void *arg)
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int result, err = stack_spare_only(fn, arg, &result);
 
-	/* Those that have one give it back soon: no thread waits here that has a lock of the device. */
+	/*
+	 * Those that have one give it back soon: no thread waits here that has a lock of the
+	 * device.
+	 */
 	for (int i = 0; STACK_OTHER && err == -EBUSY && !sandbox_told() && i < TRIES; i++) {
 		syscall(SYS_nanosleep, &pause, NULL);
 		err = stack_spare_only(fn, arg, &result);

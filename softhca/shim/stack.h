@@ -31,7 +31,8 @@ int stack_spare(int (*fn)(void *), void *arg);
 /* The same, but waits a second for a stack: for a caller whose own may be small. */
 int stack_spare_wait(int (*fn)(void *), void *arg);
 /*
- * The same, but never on the caller's stack. 0: *result is what fn returned; -EBUSY: each stack is in use;
+ * The same, but never on the caller's stack. 0: *result is what fn returned; -EBUSY: each stack is
+ * in use;
  * -ENOMEM.
  */
 int stack_spare_only(int (*fn)(void *), void *arg, int *result);

@@ -72,8 +72,8 @@ static void set_up(void)
 }
 
 /*
- * Has memory before it is used: a store to a file that cannot grow would end the program. So would a
- * file that may not be that large, by SIGXFSZ.
+ * Has memory before it is used: a store to a file that cannot grow would end the program. So would
+ * a file that may not be that large, by SIGXFSZ.
  */
 static struct trace_file *make_file(const char *dir, size_t size)
 {

@@ -32,7 +32,10 @@ void call_enter(struct call *c);
 void call_left(struct call *c, bool failed, int error);
 void call_end(struct call *c);
 
-/* The library's function returns an error number, -1 and errno, or NULL and errno: call_left() and "= ...". */
+/*
+ * The library's function returns an error number, -1 and errno, or NULL and errno: call_left() and
+ * "= ...".
+ */
 void call_returned(struct call *c, int ret);
 void call_returned_errno(struct call *c, int ret);
 void call_returned_object(struct call *c, const void *object);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See extended.h. rdma-core marks such a context by all ones in abi_compat. In front of it stand its
- * size and, growing downwards, pointers to operations; an operation is there if the size says so. The
- * library's own functions do not use these pointers.
+ * See extended.h. rdma-core marks such a context by all ones in abi_compat. In front of it stand
+ * its size and, growing downwards, pointers to operations; an operation is there if the size says
+ * so. The library's own functions do not use these pointers.
  *
  *	BYTES in front	WHAT
  *	8		size, up to the end of the context
@@ -180,7 +180,10 @@ bool extended_wrap(struct ibv_context *context, struct extended_ops *real)
 	if (context->abi_compat != (void *)UINTPTR_MAX)
 		return false;
 	front = in_front(context);
-	/* The size counts from the first operation to the end of the context, whose own size is rdma-core's. */
+	/*
+	 * The size counts from the first operation to the end of the context, whose own size is
+	 * rdma-core's.
+	 */
 	room = front->size - 328;
 	if (room > sizeof(*front))
 		room = sizeof(*front);

@@ -2,11 +2,11 @@
 /*
  * See ops.h. A table has, for each context that is open, the operations that were there: the
  * provider's own (inner), and what softhca's preloaded library has put around this file's wrappers
- * since (outer), which calls them in turn. A wrapper that the program calls goes to the outer one. One
- * that is called from there goes to the inner one, and writes nothing.
+ * since (outer), which calls them in turn. A wrapper that the program calls goes to the outer one.
+ * One that is called from there goes to the inner one, and writes nothing.
  *
- * Verbs of other threads may run while an operation is wrapped. The table grows only, and an entry is
- * complete before an operation leads to it.
+ * Verbs of other threads may run while an operation is wrapped. The table grows only, and an entry
+ * is complete before an operation leads to it.
  */
 #include <pthread.h>
 #include <signal.h>

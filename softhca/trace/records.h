@@ -2,8 +2,9 @@
 /*
  * What a traced program leaves for `softhca trace`. Each thread writes files of its own, called
  * PID.TID.N, through memory that it shares with the file: no descriptor stays open that the program
- * could close, and no call is needed for a record. A file begins with struct trace_file, and records
- * follow each other. `used` grows when a record is whole, so a program may be killed at any point.
+ * could close, and no call is needed for a record. A file begins with struct trace_file, and
+ * records follow each other. `used` grows when a record is whole, so a program may be killed at any
+ * point.
  *
  * A verb is a record TRACE_BEGIN with its name and arguments, and a record TRACE_END with what it
  * returned. Polls that find nothing are one record, TRACE_IDLE, which changes as long as it is the
@@ -17,8 +18,8 @@
 #define TRACE_DIRECTORY                                                                            \
 	"SOFTHCA_TRACE" /* the environment variable that names the place of the files */
 /*
- * The command makes this file there before it starts the program: a uint64_t, the verbs of threads that
- * have no file, since there was no room or no descriptor for one.
+ * The command makes this file there before it starts the program: a uint64_t, the verbs of threads
+ * that have no file, since there was no room or no descriptor for one.
  */
 #define TRACE_LOST  "0"
 #define TRACE_MAGIC 0x72746873

@@ -51,14 +51,20 @@ static uint32_t hash(const uint8_t mgid[16])
 	return (h ^ h >> 24) & 0xffffff;
 }
 
-/* What rdma_cm makes of a group of IPv4 for RDMA_PS_UDP: ff1x:4001:PKEY::, and 28 bits of the address. */
+/*
+ * What rdma_cm makes of a group of IPv4 for RDMA_PS_UDP: ff1x:4001:PKEY::, and 28 bits of the
+ * address.
+ */
 static bool is_udp4(const struct sh_ip mgid)
 {
 	return mgid.hi >> 56 == 0xff && (mgid.hi >> 32 & 0xffff) == 0x4001 && !(mgid.hi & 0xffff) &&
 	       !(mgid.lo >> 28);
 }
 
-/* Networks of IPv6 carry no packet to a group whose scope is reserved (0), or the interface (1): then it is the link (2). */
+/*
+ * Networks of IPv6 carry no packet to a group whose scope is reserved (0), or the interface (1):
+ * then it is the link (2).
+ */
 static struct sh_ip group6(struct sh_ip a)
 {
 	if (sh_ip_is4(a))

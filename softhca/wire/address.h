@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Addresses of the wire, as text, as numbers and for sockets. The LID of a port is its address less
- * the network: instances agree on LIDs without a word. Other addresses have the LIDs that the options say.
+ * the network: instances agree on LIDs without a word. Other addresses have the LIDs that the
+ * options say.
  */
 #ifndef SOFTHCA_WIRE_ADDRESS_H
 #define SOFTHCA_WIRE_ADDRESS_H
@@ -19,8 +20,8 @@ struct sh_wire_words {
 	const char *peers[SH_WIRE_PEERS + 1]; /* LID=ADDRESS[,LID=ADDRESS...] each, up to a NULL */
 };
 /*
- * Reads them into *wire, all but the MTU. False: why[len] says in a sentence what is wrong, behind the
- * name of the option.
+ * Reads them into *wire, all but the MTU. False: why[len] says in a sentence what is wrong, behind
+ * the name of the option.
  */
 bool sh_wire_parse(const struct sh_wire_words *words, struct sh_wire_config *wire, char *why,
 		   size_t len);
@@ -38,8 +39,8 @@ static inline struct sh_ip sh_wire_address(const struct sh_wire_config *wire, ui
 }
 
 /*
- * The group of IP that a group of the fabric has on the wire; network: the wire's. Several MGIDs may have one group of
- * IPv4, as receivers know (sockets.h).
+ * The group of IP that a group of the fabric has on the wire; network: the wire's. Several MGIDs
+ * may have one group of IPv4, as receivers know (sockets.h).
  */
 struct sh_ip sh_wire_group(struct sh_ip network, const uint8_t mgid[16]);
 

@@ -195,7 +195,10 @@ static void execute_group(struct sh_dev *dev, const struct group *g, struct sh_i
 	sh_wire_arrive_group(dev, g->is.ports, p);
 }
 
-/* g: the group that it has come to, or NULL. id: the identification that it has if it is of a merged datagram. */
+/*
+ * g: the group that it has come to, or NULL. id: the identification that it has if it is of a
+ * merged datagram.
+ */
 static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 		    unsigned char *bytes, size_t n, const union sh_wire_at *from, uint32_t id)
 {
@@ -346,7 +349,9 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-/* Sends management datagrams of the daemon's, and takes its sockets. False: the daemon has ended. */
+/*
+ * Sends management datagrams of the daemon's, and takes its sockets. False: the daemon has ended.
+ */
 static bool relay(struct sh_dev *dev)
 {
 	union {

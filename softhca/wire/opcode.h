@@ -29,7 +29,9 @@ static inline int sh_bth_service(unsigned int service)
 	}
 }
 
-/* first, middle, last and only of an operation follow each other; imm: those with immediate data. */
+/*
+ * first, middle, last and only of an operation follow each other; imm: those with immediate data.
+ */
 static inline int sh_bth_of_message(unsigned int flags, int first, int last_imm, int only,
 				    int only_imm)
 {

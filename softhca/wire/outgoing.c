@@ -11,7 +11,9 @@
 #define MOST	 SH_ROCE_MERGED
 #define ROOM	 (64u << 10)
 
-/* Packets of one datagram have one length, but for the last one, which may be shorter and ends it. */
+/*
+ * Packets of one datagram have one length, but for the last one, which may be shorter and ends it.
+ */
 struct datagram {
 	uint32_t first, n;
 	size_t size; /* of each packet */
@@ -82,7 +84,10 @@ static bool joins(const struct datagram *d, size_t n, const struct sh_packet *p)
 	       (n == d->size || (n < d->size && p->flags & SH_PKT_LAST));
 }
 
-/* Writes the packet behind those that wait. Returns its length without the headers of IP and UDP, or less than 0. */
+/*
+ * Writes the packet behind those that wait. Returns its length without the headers of IP and UDP,
+ * or less than 0.
+ */
 static long write_packet(const struct sh_packet *p, const unsigned char *payload, uint16_t id)
 {
 	struct sh_roce_way way = out.way.ip;
@@ -141,7 +146,8 @@ struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
 
 /*
  * One by one: the kernel, or the network card, does not take datagrams apart. Packet i has the ICRC
- * of identification i, but a datagram of one packet has identification 0, and a receiver may compare.
+ * of identification i, but a datagram of one packet has identification 0, and a receiver may
+ * compare.
  */
 static uint32_t send_apart(const struct datagram *d)
 {
@@ -159,13 +165,18 @@ static uint32_t send_apart(const struct datagram *d)
 	return sent;
 }
 
-/* Will the system never take a datagram apart on this way? Other errors pass, or concern one packet. */
+/*
+ * Will the system never take a datagram apart on this way? Other errors pass, or concern one
+ * packet.
+ */
 static bool is_refusal(int err)
 {
 	return err == EIO || err == EINVAL || err == EOPNOTSUPP;
 }
 
-/* Sends datagrams from that one on, until one fails. Returns how many have gone. 0: errno says why. */
+/*
+ * Sends datagrams from that one on, until one fails. Returns how many have gone. 0: errno says why.
+ */
 static uint32_t send_from(uint32_t first)
 {
 	union {

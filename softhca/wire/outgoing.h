@@ -31,7 +31,10 @@ struct sh_outgoing_done {
 	bool refused; /* the system takes no datagrams apart: gather no more of them */
 };
 
-/* Sends one packet at once. payload: p->payload.len bytes. spoilt: with a wrong bit behind the ICRC. */
+/*
+ * Sends one packet at once. payload: p->payload.len bytes. spoilt: with a wrong bit behind the
+ * ICRC.
+ */
 struct sh_outgoing_done sh_outgoing_send(const struct sh_outgoing_way *way,
 					 const struct sh_packet *p, const unsigned char *payload,
 					 bool spoilt);

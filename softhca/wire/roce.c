@@ -218,7 +218,10 @@ static void put_headers(unsigned char *bytes, size_t n, struct sh_frame *f,
 	sh_udp_put(bytes, &f->udp);
 }
 
-/* Of IPv4: the identification, which a socket does not tell, is what the ICRC says, or the expected one fits. */
+/*
+ * Of IPv4: the identification, which a socket does not tell, is what the ICRC says, or the expected
+ * one fits.
+ */
 static enum sh_roce check_icrc(unsigned char *bytes, size_t n, struct sh_frame *f,
 			       const struct sh_roce_way *way)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * See sockets.h. The ICRC covers the identification, DF and both addresses. So a socket is bound to
- * one address and never connected, and asks for no fragments: then the identification is 0. IPv6 has
- * neither of the two.
+ * one address and never connected, and asks for no fragments: then the identification is 0. IPv6
+ * has neither of the two.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -91,7 +91,10 @@ static uint32_t overhead(struct sh_ip address)
 	return sh_ip_is4(address) ? OVERHEAD : OVERHEAD - SH_IPV4_BYTES + SH_IPV6_BYTES;
 }
 
-/* The most that a packet to or from this address can carry: a power of two; 0: too little, or unknown. */
+/*
+ * The most that a packet to or from this address can carry: a power of two; 0: too little, or
+ * unknown.
+ */
 static uint32_t mtu_of(int fd, struct sh_ip address)
 {
 	struct ifreq req = {.ifr_mtu = 0};
@@ -125,8 +128,8 @@ static uint32_t word_of(struct sh_ip a, uint32_t w)
 #define FILTER_MOST (4 * 2 + 4 * 3 + 1 + SH_WIRE_PEERS * (4 * 2 + 1) + 1)
 
 /*
- * Has the kernel drop what comes from elsewhere. Before the socket has an address. The words of the source in the
- * IP header are compared one by one.
+ * Has the kernel drop what comes from elsewhere. Before the socket has an address. The words of the
+ * source in the IP header are compared one by one.
  */
 static int filter(int fd, const struct sh_wire_config *wire)
 {
@@ -169,7 +172,9 @@ unsigned int sh_wire_index(struct sh_ip address)
 	return interface_of(address, name) ? if_nametoindex(name) : 0;
 }
 
-/* What is sent to groups leaves by the interface that has the address, and is for its link alone. */
+/*
+ * What is sent to groups leaves by the interface that has the address, and is for its link alone.
+ */
 static int set_group_way(int fd, struct sh_ip address)
 {
 	unsigned int index = sh_wire_index(address);
@@ -314,7 +319,10 @@ static int own_groups_only(int fd, bool is4)
 
 	if (is4)
 		return setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof(off));
-	/* Linux before 4.20 does not know it, and looks at the interface alone, which has been bound. */
+	/*
+	 * Linux before 4.20 does not know it, and looks at the interface alone, which has been
+	 * bound.
+	 */
 	(void)setsockopt(fd, IPPROTO_IPV6, MULTICAST6_ALL, &off, sizeof(off));
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The sockets of the wire, one for each address. They need no privilege. The kernel drops what comes
- * from outside of the prefix and is of no peer.
+ * The sockets of the wire, one for each address. They need no privilege. The kernel drops what
+ * comes from outside of the prefix and is of no peer.
  */
 #ifndef SOFTHCA_WIRE_SOCKETS_H
 #define SOFTHCA_WIRE_SOCKETS_H
@@ -18,13 +18,19 @@
 int sh_wire_open(struct sh_wire_config *wire, int fd[SH_WIRE_MOST], char *text, size_t len);
 void sh_wire_close(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]);
 /*
- * May other instances of the wire be on this machine? It has another address that is on the wire, as
- * all of 127/8 is.
+ * May other instances of the wire be on this machine? It has another address that is on the wire,
+ * as all of 127/8 is.
  */
 bool sh_wire_shared(const struct sh_wire_config *wire);
-/* The index of the interface that has the address now; 0: none has. An interface that is made again has another one. */
+/*
+ * The index of the interface that has the address now; 0: none has. An interface that is made again
+ * has another one.
+ */
 unsigned int sh_wire_index(struct sh_ip address);
-/* The address is at another interface than when its socket was opened: there the socket sends to groups. 0 or -1. */
+/*
+ * The address is at another interface than when its socket was opened: there the socket sends to
+ * groups. 0 or -1.
+ */
 int sh_wire_move(int fd, struct sh_ip address);
 
 /*
@@ -48,7 +54,10 @@ void sh_wire_close_group(const struct sh_wire_config *wire, uint32_t number, int
 
 /* Bytes of the receive buffer that the kernel has granted. */
 unsigned int sh_wire_buffer(int fd);
-/* Packets that the kernel has dropped: the buffer was full, or they came from neither the network nor a peer. */
+/*
+ * Packets that the kernel has dropped: the buffer was full, or they came from neither the network
+ * nor a peer.
+ */
 unsigned int sh_wire_dropped(int fd);
 
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Reads the options that say what a wire is (address.h): the own addresses, their LIDs, the peers. */
+/*
+ * Reads the options that say what a wire is (address.h): the own addresses, their LIDs, the peers.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -181,7 +183,10 @@ static bool in_network(const struct sh_wire_config *wire, struct sh_ip a)
 	return rest > 64 ? !(hi >> (rest - 64)) : !hi && (rest == 64 || !(lo >> rest));
 }
 
-/* The first one, which names the network, and the last one, to which all listen. No machine has them. */
+/*
+ * The first one, which names the network, and the last one, to which all listen. No machine has
+ * them.
+ */
 static bool is_edge(const struct sh_wire_config *wire, struct sh_ip a)
 {
 	return sh_ip_is4(a) && in_network(wire, a) &&
@@ -220,7 +225,10 @@ static void list(struct sh_wire_config *wire, uint32_t lid, struct sh_ip address
 	wire->list.bits[lid / 32] |= UINT32_C(1) << lid % 32;
 }
 
-/* Has no other peer or port of this instance the LID? number: the own address that it is for, or wire->n. */
+/*
+ * Has no other peer or port of this instance the LID? number: the own address that it is for, or
+ * wire->n.
+ */
 static bool is_free(const struct reading *r, uint32_t lid, const char *word, uint32_t number)
 {
 	const struct sh_wire_config *wire = r->wire;
@@ -284,7 +292,9 @@ static bool take_peer(char *word, struct reading *r)
 	return true;
 }
 
-/* An own address that gives no LID. --lid helps if a machine of the network can have the address. */
+/*
+ * An own address that gives no LID. --lid helps if a machine of the network can have the address.
+ */
 static bool refuse_own(const struct reading *r, uint32_t number)
 {
 	const struct sh_wire_config *wire = r->wire;

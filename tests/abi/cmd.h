@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What the tests of the ibv_cmd_ calls share: a context on the fake kernel, objects in it, and a kernel ABI version. */
+/*
+ * What the tests of the ibv_cmd_ calls share: a context on the fake kernel, objects in it, and a
+ * kernel ABI version.
+ */
 #ifndef TESTS_CMD_H
 #define TESTS_CMD_H
 
@@ -164,8 +167,8 @@ static int cmd_setup(void **state)
 }
 
 /*
- * What each command must do if the kernel refuses it: return the kernel's errno. If the write is short, it must return
- * an error and take nothing from the response.
+ * What each command must do if the kernel refuses it: return the kernel's errno. If the write is
+ * short, it must return an error and take nothing from the response.
  */
 #define cmd_check_refusals(call)                                                                   \
 	do {                                                                                       \

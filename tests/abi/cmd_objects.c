@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the commands for contexts, protection domains, regions, address handles and multicast groups have their
- * exact bytes, with every reserved byte zero, and their responses reach the caller.
+ * Description: the commands for contexts, protection domains, regions, address handles and
+ * multicast groups have their exact bytes, with every reserved byte zero, and their responses reach
+ * the caller.
  */
 #include "cmd.h"
 

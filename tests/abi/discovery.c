@@ -326,8 +326,9 @@ static void set_gid_programs_trust_nothing(void **state)
 static void programs_with_capabilities_trust_nothing(void **state)
 {
 	/*
-	 * CAP_DAC_OVERRIDE, permitted and effective: struct vfs_cap_data, revision 2. It lets the program find this build's library below
-	 * /root, too, where others may not look. Without it another library would be loaded.
+	 * CAP_DAC_OVERRIDE, permitted and effective: struct vfs_cap_data, revision 2. It lets the
+	 * program find this build's library below /root, too, where others may not look. Without it
+	 * another library would be loaded.
 	 */
 	static const unsigned char cap[20] = {1, 0, 0, 2, 2};
 	char path[2 * FAKE_PATH_MAX];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the tests of discovery share. Each case runs in a child, in a directory tree of its own. The configuration
- * directory and the library's own directory are compiled into the library. So this test stands in for functions of the
- * C library, and leads paths below these directories to the tree.
+ * What the tests of discovery share. Each case runs in a child, in a directory tree of its own. The
+ * configuration directory and the library's own directory are compiled into the library. So this
+ * test stands in for functions of the C library, and leads paths below these directories to the
+ * tree.
  */
 #ifndef DISCOVERY_CHILD_H
 #define DISCOVERY_CHILD_H
@@ -27,7 +28,10 @@
 extern char tree[FAKE_PATH_MAX];
 extern char child_out[16384], child_err[16384], child_log[16384];
 
-/* For each test: a tree with nothing but the kernel's ABI version, and an environment that names this tree only. */
+/*
+ * For each test: a tree with nothing but the kernel's ABI version, and an environment that names
+ * this tree only.
+ */
 int make_tree(void **state);
 int remove_tree(void **state);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_tree, remove_tree)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A mainline kernel behind the fake device file, with as much as XRC needs: it has the commands under mainline's
- * numbers, gives out handles, and keeps a copy of each command. All of its state is in struct mainline.
+ * A mainline kernel behind the fake device file, with as much as XRC needs: it has the commands
+ * under mainline's numbers, gives out handles, and keeps a copy of each command. All of its state
+ * is in struct mainline.
  */
 #ifndef FAKE_MAINLINE_H
 #define FAKE_MAINLINE_H

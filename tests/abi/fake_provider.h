@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A device without a kernel: a provider that is linked into the test program. Each of its operations calls the library's
- * command of the same name, and a kernel in the same process answers. This header names no verbs type, so a program of
- * either ABI can use it.
+ * A device without a kernel: a provider that is linked into the test program. Each of its
+ * operations calls the library's command of the same name, and a kernel in the same process
+ * answers. This header names no verbs type, so a program of either ABI can use it.
  */
 #ifndef FAKE_PROVIDER_H
 #define FAKE_PROVIDER_H
@@ -35,15 +35,18 @@ struct fake_hw {
 	uint32_t comp_reported;
 	uint32_t async_reported;
 
-	/* How many commands arrived, the number of the latest, and the errno that the next command of a number gets. */
+	/*
+	 * How many commands arrived, the number of the latest, and the errno that the next command
+	 * of a number gets.
+	 */
 	unsigned int commands;
 	int latest;
 	int refuse_number;
 	int refuse;
 
 	/*
- * What was posted, in order; the index of the request that the provider refuses (-1: it refuses none); and how often
- * the provider was called.
+ * What was posted, in order; the index of the request that the provider refuses (-1: it refuses
+ * none); and how often the provider was called.
  */
 	struct fake_posted posted[FAKE_MAX_POSTED];
 	int num_posted;
@@ -64,7 +67,9 @@ struct fake_hw {
 
 extern struct fake_hw fake_hw;
 
-/* Makes sysfs and registers the provider; to be called once, before the device list is asked for. */
+/*
+ * Makes sysfs and registers the provider; to be called once, before the device list is asked for.
+ */
 void fake_provider_start(void);
 
 /* Removes what start made. */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A sysfs tree in a temporary directory, for SYSFS_PATH. Each function ends the test program if it fails. */
+/*
+ * A sysfs tree in a temporary directory, for SYSFS_PATH. Each function ends the test program if it
+ * fails.
+ */
 #ifndef FAKE_SYSFS_H
 #define FAKE_SYSFS_H
 

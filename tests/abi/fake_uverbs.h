@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A kernel for one process. The program has a write() of its own, which the linker finds before the C library's. So the
- * bytes that libibverbs writes to fake.fd, or to another open /dev/null, arrive here as a whole, and the response is in
- * place when the call returns. Include this in one file of a program. One thread at a time may issue commands.
+ * A kernel for one process. The program has a write() of its own, which the linker finds before the
+ * C library's. So the bytes that libibverbs writes to fake.fd, or to another open /dev/null, arrive
+ * here as a whole, and the response is in place when the call returns. Include this in one file of
+ * a program. One thread at a time may issue commands.
  */
 #ifndef FAKE_UVERBS_H
 #define FAKE_UVERBS_H
@@ -68,7 +69,10 @@ ssize_t write(int fd, const void *buf, size_t len)
 	if (fake.hook)
 		fake.hook();
 
-	/* A kernel may write a response to a command that it refuses: POST_SEND and its kin say where they stopped. */
+	/*
+	 * A kernel may write a response to a command that it refuses: POST_SEND and its kin say
+	 * where they stopped.
+	 */
 	room = field_get(buf, 6, 2) * 4;
 	if (room && fake.response_len)
 		memcpy((void *)(uintptr_t)field_get(buf, 8, 8), fake.response,
@@ -87,8 +91,9 @@ ssize_t write(int fd, const void *buf, size_t len)
 }
 
 /*
- * Leaves garbage where the next call will build its commands, on the stack and on the heap, so that a byte which the
- * library forgets to set is not right by luck. The arguments are garbage for the first bytes of the next frame.
+ * Leaves garbage where the next call will build its commands, on the stack and on the heap, so that
+ * a byte which the library forgets to set is not right by luck. The arguments are garbage for the
+ * first bytes of the next frame.
  */
 static __attribute__((noinline)) void
 fake_dirty_(unsigned long a1, unsigned long a2, unsigned long a3, unsigned long a4,
@@ -152,8 +157,9 @@ static inline void fake_answer_(size_t len, const struct field *fields, size_t n
 		     sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field))
 
 /*
- * Checks that the last command has this number, these lengths and these fields, and that each byte that no field covers
- * is zero. If the command asks for a response, its address must not be zero; any other value passes.
+ * Checks that the last command has this number, these lengths and these fields, and that each byte
+ * that no field covers is zero. If the command asks for a response, its address must not be zero;
+ * any other value passes.
  */
 static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_len,
 				const struct field *fields, size_t n)
@@ -201,8 +207,8 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
 	}
 
 /*
- * The library finds out whether a kernel has XRC by a command about a domain that does not exist. This function answers
- * as an OFED kernel does; use it as the hook, or call it from one.
+ * The library finds out whether a kernel has XRC by a command about a domain that does not exist.
+ * This function answers as an OFED kernel does; use it as the hook, or call it from one.
  */
 static inline int fake_refuse_probe(void)
 {

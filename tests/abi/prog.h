@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * One program for both ABIs. Include it after the header that declares the verbs of one of them. Two RC QPs of one port
- * exchange a chain of messages, with completion events. One QP receives from its own queue, the other from an SRQ. The
- * program compares every byte. Exit status: 0 if all is right, 1 if anything is wrong, 77 if there is no device.
+ * One program for both ABIs. Include it after the header that declares the verbs of one of them.
+ * Two RC QPs of one port exchange a chain of messages, with completion events. One QP receives from
+ * its own queue, the other from an SRQ. The program compares every byte. Exit status: 0 if all is
+ * right, 1 if anything is wrong, 77 if there is no device.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -157,7 +158,10 @@ static void post_receives(struct end *end)
 		CHECK(!ibv_post_recv(end->qp, wr, &bad));
 	CHECK(!bad);
 
-	/* More scatter entries than any queue has room for: the provider refuses the request, and bad_wr names it. */
+	/*
+	 * More scatter entries than any queue has room for: the provider refuses the request, and
+	 * bad_wr names it.
+	 */
 	wr[0].num_sge = 1000;
 	if (end->srq)
 		CHECK(ibv_post_srq_recv(end->srq, wr, &bad));
@@ -180,7 +184,10 @@ static void post_sends(struct end *end)
 		wr[i].wr_id = i;
 		wr[i].next = i + 1 < NUM_MESSAGES ? &wr[i + 1] : NULL;
 		wr[i].sg_list = &sge[i];
-		/* The 71st request of the chain is refused. Those before it are sent, those behind it are not. */
+		/*
+		 * The 71st request of the chain is refused. Those before it are sent, those behind
+		 * it are not.
+		 */
 		wr[i].num_sge = i == 70 ? 1000 : 1;
 		wr[i].opcode = IBV_WR_SEND;
 		wr[i].send_flags = IBV_SEND_SIGNALED;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The verbs as a program of libibverbs 1.0 saw them, as far as prog.h uses them. Each call is bound to symbol version
- * IBVERBS_1.0. Do not include <infiniband/verbs.h> as well: it has the same names.
+ * The verbs as a program of libibverbs 1.0 saw them, as far as prog.h uses them. Each call is bound
+ * to symbol version IBVERBS_1.0. Do not include <infiniband/verbs.h> as well: it has the same
+ * names.
  */
 #ifndef VERBS_1_0_H
 #define VERBS_1_0_H

@@ -2,9 +2,9 @@
 /*
  * Runs a fuzz target without a fuzzer: on the files and directories named on the command line. If
  * none is named, it runs the target on its corpus ($srcdir/corpus/PROGRAM) and then on a number of
- * inputs from a fixed generator, which are always the same: 100, in the full tier 300, or FUZZ_RUNS.
- * FUZZ_SEED=N runs only input N. If an input ends the program, the driver first prints its name and the command
- * that repeats it.
+ * inputs from a fixed generator, which are always the same: 100, in the full tier 300, or
+ * FUZZ_RUNS. FUZZ_SEED=N runs only input N. If an input ends the program, the driver first prints
+ * its name and the command that repeats it.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The target includes this before each file of libibverbs that it compiles. It makes the library read its configuration
- * from a directory of the target, and load no plug-in, whatever name a file gives.
+ * The target includes this before each file of libibverbs that it compiles. It makes the library
+ * read its configuration from a directory of the target, and load no plug-in, whatever name a file
+ * gives.
  */
 #ifndef TESTS_FUZZ_LIBIBVERBS_FILES_H
 #define TESTS_FUZZ_LIBIBVERBS_FILES_H
@@ -16,7 +17,9 @@ extern char fuzz_config_dir[64];
 static inline void *fuzz_dlopen(const char *name, int flags)
 {
 	(void)flags;
-	/* The library opens the program itself (NULL) to find out whether it is linked statically. */
+	/*
+	 * The library opens the program itself (NULL) to find out whether it is linked statically.
+	 */
 	return name ? NULL : dlopen(NULL, RTLD_NOW);
 }
 #define dlopen(name, flags) fuzz_dlopen(name, flags)

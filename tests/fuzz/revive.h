@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the targets with a pair of QPs do to the pair between steps. No function asserts: QPs may be in any state. */
+/*
+ * What the targets with a pair of QPs do to the pair between steps. No function asserts: QPs may be
+ * in any state.
+ */
 #ifndef TESTS_FUZZ_REVIVE_H
 #define TESTS_FUZZ_REVIVE_H
 
@@ -52,8 +55,8 @@ static void drain(struct tcq *cq)
 }
 
 /*
- * Lets a second pass. Meanwhile no new timer is set: a call that is due could defer itself to the present moment again,
- * for ever.
+ * Lets a second pass. Meanwhile no new timer is set: a call that is due could defer itself to the
+ * present moment again, for ever.
  */
 static void let_time_pass(struct mock *m)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Fuzz target: packets, as an InfiniBand link, a raw socket and a UDP socket bring them, and as the
- * wire reads those of a UDP socket. The first byte of an input says which, modulo 5; the rest is the
- * packet. What counts as decoded must lie within the input, and must encode to a packet that decodes
- * to the same values.
+ * wire reads those of a UDP socket. The first byte of an input says which, modulo 5; the rest is
+ * the packet. What counts as decoded must lie within the input, and must encode to a packet that
+ * decodes to the same values.
  *
  *	BYTE	OF A PACKET THAT THE WIRE READS (kinds 3 and 4: over IPv4 and over IPv6)
  *	0	the kind; from 128 on, the last four bytes are its ICRC, else the right one follows

@@ -351,7 +351,10 @@ static void turn_of_record(struct tpair *p, unsigned int flags, uint8_t arg, con
 		abort();
 }
 
-/* A receive queue that the input fills over and over is the program's doing. All else would be a fault of the device. */
+/*
+ * A receive queue that the input fills over and over is the program's doing. All else would be a
+ * fault of the device.
+ */
 static void complaint(const char *what)
 {
 	if (!strcmp(what, "a receive queue's record runs ahead of it"))

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A client for softhca's daemon. It consists of a few pages of the target itself, at a fixed address, and a few
- * descriptors. Whatever address or descriptor an input names, the daemon's code reaches nothing else: neither a file of
- * the machine nor the fuzzer's own memory, whose addresses the fuzzer would learn from comparisons.
+ * A client for softhca's daemon. It consists of a few pages of the target itself, at a fixed
+ * address, and a few descriptors. Whatever address or descriptor an input names, the daemon's code
+ * reaches nothing else: neither a file of the machine nor the fuzzer's own memory, whose addresses
+ * the fuzzer would learn from comparisons.
  */
 #ifndef TESTS_FUZZ_USER_H
 #define TESTS_FUZZ_USER_H

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A program that has libibverbs and libmlx4 in itself: opens the first device and sends itself a message over RC. */
+/*
+ * A program that has libibverbs and libmlx4 in itself: opens the first device and sends itself a
+ * message over RC.
+ */
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a program on host OWN of an instance sees of its addresses: interfaces in getifaddrs(), the source of UDP sockets towards
- * host PEER, and sockets as without softhca. PORTS: how many ports OWN has. Exits 1 and names what is not so. With the
- * words "wire ADDRESS PREFIX" instead: whether getifaddrs() lists that address of a port on the wire.
+ * What a program on host OWN of an instance sees of its addresses: interfaces in getifaddrs(), the
+ * source of UDP sockets towards host PEER, and sockets as without softhca. PORTS: how many ports
+ * OWN has. Exits 1 and names what is not so. With the words "wire ADDRESS PREFIX" instead: whether
+ * getifaddrs() lists that address of a port on the wire.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the system calls that softhca makes for a command of rdma_cm and for one of verbs: none is made twice with
- * the same first argument. A child gives the commands, between marks, and this process counts. Prints how many there were.
+ * Description: the system calls that softhca makes for a command of rdma_cm and for one of verbs:
+ * none is made twice with the same first argument. A child gives the commands, between marks, and
+ * this process counts. Prints how many there were.
  */
 #include <arpa/inet.h>
 #include <errno.h>

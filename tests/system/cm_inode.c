@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * An inode of an rdma_cm file that was closed comes again: as that of another one, which a process gets from another
- * process, and as that of a FIFO of the program's own. The process takes neither for the first file. Exits 1 and names
- * what is not so, and 77 if the file system gives no inode twice.
+ * An inode of an rdma_cm file that was closed comes again: as that of another one, which a process
+ * gets from another process, and as that of a FIFO of the program's own. The process takes neither
+ * for the first file. Exits 1 and names what is not so, and 77 if the file system gives no inode
+ * twice.
  *
  * Usage: cm_inode DIRECTORY, on the file system of the instance
  */
@@ -109,7 +110,10 @@ static ino_t inode(int fd)
 	return st.st_ino;
 }
 
-/* A channel that this process knows, and has closed. The daemon has removed its file when it has answered again. */
+/*
+ * A channel that this process knows, and has closed. The daemon has removed its file when it has
+ * answered again.
+ */
 static ino_t known(int other)
 {
 	int fd = open_channel(), id = create(fd);
@@ -122,7 +126,10 @@ static ino_t known(int other)
 	return ino;
 }
 
-/* Gets an inode, and answers with a channel of another one, or of that one. Then asks for an event by it, once it may. */
+/*
+ * Gets an inode, and answers with a channel of another one, or of that one. Then asks for an event
+ * by it, once it may.
+ */
 static void other_process(int line)
 {
 	ino_t wanted;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a program finds with librdmacm, whichever it is, on a host of two HCAs: cm_library WHAT. Exits 1 and names what is not so.
+ * What a program finds with librdmacm, whichever it is, on a host of two HCAs: cm_library WHAT.
+ * Exits 1 and names what is not so.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -283,7 +284,10 @@ static void processes(void)
 	must(!rdma_destroy_id(id), "rdma_destroy_id");
 	rdma_destroy_event_channel(channel);
 
-	/* The maker ends: its child goes on with channel and id, and takes them away with its own end. */
+	/*
+	 * The maker ends: its child goes on with channel and id, and takes them away with its own
+	 * end.
+	 */
 	must(!pipe(port) && !pipe(done), "pipe");
 	pid = fork();
 	if (!pid) {
@@ -307,7 +311,10 @@ static void processes(void)
 	/* An end that rejects by itself, as a dead listener, does not say so. */
 	must(read(done[0], &byte, 1) == 1, "its rejection");
 	must(read(done[0], &byte, 1) == 0, "its end");
-	/* The daemon learns of the last close from the kernel, soon. A listener that is ending still rejects. */
+	/*
+	 * The daemon learns of the last close from the kernel, soon. A listener that is ending
+	 * still rejects.
+	 */
 	for (int i = 0; i < 500; i++) {
 		struct rdma_conn_param param = {.qp_num = 1};
 		struct rdma_cm_event *event;
@@ -504,8 +511,8 @@ static void *bind_in_thread(void *arg)
 }
 
 /*
- * The right is that of the thread that binds, when it binds, not that of the process when it opened the
- * channel: this one opened it with all rights that it has.
+ * The right is that of the thread that binds, when it binds, not that of the process when it opened
+ * the channel: this one opened it with all rights that it has.
  */
 static void rights(void)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What two ends of one process find in their ids, events and QPs, with librdmacm, whichever it is, on a host of two HCAs: the passive
- * one at the first, the active one at the second. cm_rows rows|CASE: all, or one.
+ * What two ends of one process find in their ids, events and QPs, with librdmacm, whichever it is,
+ * on a host of two HCAs: the passive one at the first, the active one at the second. cm_rows
+ * rows|CASE: all, or one.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -313,7 +314,10 @@ static void disconnects(void)
 		completes(second->recv_cq, IBV_WC_WR_FLUSH_ERR);
 		take(first, RDMA_CM_EVENT_DISCONNECTED);
 		CHECK(!rdma_disconnect(first) && !rdma_disconnect(second));
-		/* One event each, and then the end of the time in which the connection is not used again. */
+		/*
+		 * One event each, and then the end of the time in which the connection is not used
+		 * again.
+		 */
 		for (int n = 0; n < 2; n++) {
 			struct rdma_cm_event *event;
 

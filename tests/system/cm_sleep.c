@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A thread that waits for an event of rdma_cm: a signal, O_NONBLOCK, cancellation, commands of other threads, and the event
- * itself reach it as the kernel says. Nothing can be read from the file. Exits 1 and names what does not.
+ * A thread that waits for an event of rdma_cm: a signal, O_NONBLOCK, cancellation, commands of
+ * other threads, and the event itself reach it as the kernel says. Nothing can be read from the
+ * file. Exits 1 and names what does not.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Connections of which one end is killed, closed or stopped at each step: what the other end hears, and that nothing is left. Each
- * case of the tables runs two processes of this program, on two hosts: A, the active end, and B, the passive one. They do what
- * the case says, step by step. With --steps KIND this is such a process: it reads steps from standard input, and answers each
- * with a line.
+ * Connections of which one end is killed, closed or stopped at each step: what the other end hears,
+ * and that nothing is left. Each case of the tables runs two processes of this program, on two
+ * hosts: A, the active end, and B, the passive one. They do what the case says, step by step. With
+ * --steps KIND this is such a process: it reads steps from standard input, and answers each with a
+ * line.
  *
- * cm_steps INSTANCE DIRECTORY patient|hasty|brief KIND...: the latter two run those cases in which an end gives up, which is a
- * matter of seconds if the instance's --cm-timeout is short. In the others no end gives up, however slow the machine is. A kind
- * is rc, xrc or ud, with IP addresses, or rc-ib or ud-ib, with GIDs. SOFTHCA is the command.
+ * cm_steps INSTANCE DIRECTORY patient|hasty|brief KIND...: the latter two run those cases in which
+ * an end gives up, which is a matter of seconds if the instance's --cm-timeout is short. In the
+ * others no end gives up, however slow the machine is. A kind is rc, xrc or ud, with IP addresses,
+ * or rc-ib or ud-ib, with GIDs. SOFTHCA is the command.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -39,7 +41,8 @@
  *	! SIGKILL	- SIGSTOP	+ SIGCONT	?N until the instance has N channels
  *	x ends its ids and its channel, and goes on		v ^ the port of its host goes down, or up
  *
- * A case in which ends are killed, but not stopped, runs a second time, with x in place of !: the other end hears the same.
+ * A case in which ends are killed, but not stopped, runs a second time, with x in place of !: the
+ * other end hears the same.
  */
 struct cm_case {
 	const char *name, *steps;
@@ -95,7 +98,10 @@ static const struct cm_case connections[] = {
 	{NULL, NULL},
 };
 
-/* Who asks for a UD QP gets an answer, and that is all: neither end hears of what becomes of the other afterwards. */
+/*
+ * Who asks for a UD QP gets an answer, and that is all: neither end hears of what becomes of the
+ * other afterwards.
+ */
 static const struct cm_case questions[] = {
 	{"nobody is killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 An Bn"},
 	{"A is killed with an id", "Bl Ar A! ?1 Bn"},
@@ -191,7 +197,10 @@ static int make_qp(struct rdma_cm_id *id, int type)
 	return rdma_create_qp(id, NULL, &attr) ? errno : 0;
 }
 
-/* An id of XRC comes with an address, by rdma_create_ep(), which resolves it and its route. 0 or errno. */
+/*
+ * An id of XRC comes with an address, by rdma_create_ep(), which resolves it and its route. 0 or
+ * errno.
+ */
 static int make_xrc(const char *node, const char *service, int flags, int type)
 {
 	struct rdma_addrinfo hints = {
@@ -593,7 +602,10 @@ static bool run(const char *dir, const char *steps, unsigned int files[3])
 	return !failed;
 }
 
-/* Of the instance that the case is for: which peers are waited for until they have not answered for long enough. */
+/*
+ * Of the instance that the case is for: which peers are waited for until they have not answered for
+ * long enough.
+ */
 static const char *patience(const char *steps)
 {
 	/* A request that has arrived is waited for 16 times as long as anything else. */

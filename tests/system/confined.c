@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Runs a command under a seccomp filter like that of a container, which all of its children inherit.
+ * Runs a command under a seccomp filter like that of a container, which all of its children
+ * inherit.
  *
  * confined [--old] COMMAND [ARGUMENT...]
  *	The filter refuses what Docker's default profile refuses a container to which no capability was added, and ptrace(),
@@ -9,8 +10,8 @@
  * confined --try
  *	Succeeds if ptrace(), userfaultfd(), unshare() and io_uring_setup() are refused here.
  *
- * Docker's profile lists the calls that it allows. The table below has the other calls that exist, and all calls that
- * are newer than the profile.
+ * Docker's profile lists the calls that it allows. The table below has the other calls that exist,
+ * and all calls that are newer than the profile.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -33,7 +34,10 @@
 #error "This test knows no other processor."
 #endif
 
-/* futex_waitv(), set_mempolicy_home_node(): numbers of calls have been the same on all processors since 424. */
+/*
+ * futex_waitv(), set_mempolicy_home_node(): numbers of calls have been the same on all processors
+ * since 424.
+ */
 #define NEWEST	       450
 #define NEW_NAMESPACES 0x7e020000
 
@@ -91,7 +95,10 @@ static const int refused[] = {
 	SYS_uselib,
 	SYS_ustat,
 #endif
-	/* open_tree() to fspick(), pidfd_getfd(), process_madvise(), mount_setattr(), quotactl_fd(), set_mempolicy_home_node() */
+	/*
+	 * open_tree() to fspick(), pidfd_getfd(), process_madvise(), mount_setattr(),
+	 * quotactl_fd(), set_mempolicy_home_node()
+	 */
 	428,
 	429,
 	430,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For device_files.sh: the files of an instance's devices are opened with the flags that the program says, and have
- * no extended attributes. Ends at the first thing that is not so.
+ * For device_files.sh: the files of an instance's devices are opened with the flags that the
+ * program says, and have no extended attributes. Ends at the first thing that is not so.
  */
 #include <fcntl.h>
 #include <sys/xattr.h>

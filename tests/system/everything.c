@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Creates one or more of each object that `softhca show` prints, in each of several processes: QPs of every kind, an XRC
- * domain with a file and one without, an XRC receive QP that all processes register with, SRQs, memory regions with each
- * access flag and with none, a multicast group. When all processes have them, the program prints NAME=VALUE words and
- * waits until standard input ends.
+ * Creates one or more of each object that `softhca show` prints, in each of several processes: QPs
+ * of every kind, an XRC domain with a file and one without, an XRC receive QP that all processes
+ * register with, SRQs, memory regions with each access flag and with none, a multicast group. When
+ * all processes have them, the program prints NAME=VALUE words and waits until standard input ends.
  *
- * everything FILE PROCESSES: FILE is that of the shared XRC domain. The processes use the HCAs of their host in turn.
+ * everything FILE PROCESSES: FILE is that of the shared XRC domain. The processes use the HCAs of
+ * their host in turn.
  */
 #include <errno.h>
 #include <fcntl.h>

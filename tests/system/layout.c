@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Creates one object of each kind for a test to look at, sends some messages and prints the numbers of the objects as
- * NAME=VALUE lines. Then it waits until standard input ends. layout FILE: FILE is that of the XRC domain.
+ * Creates one object of each kind for a test to look at, sends some messages and prints the numbers
+ * of the objects as NAME=VALUE lines. Then it waits until standard input ends. layout FILE: FILE is
+ * that of the XRC domain.
  */
 #include <errno.h>
 #include <fcntl.h>

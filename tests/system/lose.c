@@ -31,7 +31,10 @@ int main(int argc, char **argv)
 
 		if (!qp->qpn || !qp->rnr_waiting)
 			continue;
-		/* The helper thread's pending call has the old number, and so does nothing for this QP. */
+		/*
+		 * The helper thread's pending call has the old number, and so does nothing for this
+		 * QP.
+		 */
 		qp->timer_gen++;
 		qp->timer_at = 0;
 		lost++;

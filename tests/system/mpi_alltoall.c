@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For hang_hunt.sh: each rank sends to each rank, many times, in sizes for which UCX uses each of its protocols, and
- * verifies what it receives. Argument: how many times.
+ * For hang_hunt.sh: each rank sends to each rank, many times, in sizes for which UCX uses each of
+ * its protocols, and verifies what it receives. Argument: how many times.
  */
 #include <stdio.h>
 #include <stdlib.h>

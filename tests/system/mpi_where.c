@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For launchers.sh: where the ranks of a job run. Each opens the first device that it finds and says which host it is on; rank 0
- * prints one line for each, and whether devices are those of the hosts. Knows libibverbs by its symbols only.
+ * For launchers.sh: where the ranks of a job run. Each opens the first device that it finds and
+ * says which host it is on; rank 0 prints one line for each, and whether devices are those of the
+ * hosts. Knows libibverbs by its symbols only.
  */
 #include <dlfcn.h>
 #include <mpi.h>

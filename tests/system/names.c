@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For names.sh: every call that resolves a host's name or address, asked for one host of an instance; TCP by name; who
- * this host is. Asks from a constructor, from main, from threads and from a forked child. Prints what is wrong, exits 1.
- * Usage: names WORD [HOST]: forward, backward, errors, lone (all about HOST), serve, connect, identity
+ * For names.sh: every call that resolves a host's name or address, asked for one host of an
+ * instance; TCP by name; who this host is. Asks from a constructor, from main, from threads and
+ * from a forked child. Prints what is wrong, exits 1.
+ * Usage: names WORD [HOST]: forward, backward, errors, lone (all about HOST), serve, connect,
+ * identity
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -55,7 +57,10 @@ static void host_is(const struct hostent *e, int family, const void *wanted, int
 	check((uintptr_t)e->h_addr_list % sizeof(void *) == 0, "%s: alignment", how);
 }
 
-/* Tries each size of buffer, from 0 on. The call returns ERANGE until the result fits, and writes nothing behind it. */
+/*
+ * Tries each size of buffer, from 0 on. The call returns ERANGE until the result fits, and writes
+ * nothing behind it.
+ */
 static void by_name_r(const char *as, int two, size_t skew)
 {
 	struct hostent e, *res;
@@ -327,8 +332,8 @@ static void elsewhere(void)
 }
 
 /*
- * The only host of an instance keeps the machine's name, and host0 is another name for it. The machine's resolver is
- * asked first each time.
+ * The only host of an instance keeps the machine's name, and host0 is another name for it. The
+ * machine's resolver is asked first each time.
  */
 static void lone(void)
 {
@@ -359,7 +364,10 @@ static void lone(void)
 	check(!gethostname(machine, sizeof(machine)) && strcmp(machine, "host0"), "%s", machine);
 }
 
-/* Listens at the address of this host's own name, prints the port, accepts one connection and sends the host's name. */
+/*
+ * Listens at the address of this host's own name, prints the port, accepts one connection and sends
+ * the host's name.
+ */
 static int serve(void)
 {
 	struct addrinfo h = {.ai_family = AF_INET,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Sends packets of every opcode that a ConnectX of OFED's time sends: all operations over RC, UC, UD
- * and XRC, with lengths around those of one and two packets, and requests that the other side
+ * Sends packets of every opcode that a ConnectX of OFED's time sends: all operations over RC, UC,
+ * UD and XRC, with lengths around those of one and two packets, and requests that the other side
  * refuses. For capture.sh, which looks at the packets. All QPs are in this one process.
  */
 #include <arpa/inet.h>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A program that outlives its instance: it registers memory of the heap, a large block and mappings,
- * and waits until standard input ends. Then all that it had written must still be there: in the
- * registered memory, around it, and in a child. Calls on mappings must mean what they say. An event
- * that its completion channel had must be there as well: a program that has seen it by poll() reads
- * it next, and must not sleep there. No further one can come: whoever waits for it is told so, though
- * a child that does nothing has inherited what its parent had open. The program frees everything as
- * it would beside a card that is gone. The exit status is 0 if all of this was so.
+ * A program that outlives its instance: it registers memory of the heap, a large block and
+ * mappings, and waits until standard input ends. Then all that it had written must still be there:
+ * in the registered memory, around it, and in a child. Calls on mappings must mean what they say.
+ * An event that its completion channel had must be there as well: a program that has seen it by
+ * poll() reads it next, and must not sleep there. No further one can come: whoever waits for it is
+ * told so, though a child that does nothing has inherited what its parent had open. The program
+ * frees everything as it would beside a card that is gone. The exit status is 0 if all of this was
+ * so.
  */
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a server that forks for each connection, and its clients, under librspreload.so with RDMAV_FORK_SAFE=1: whoever
- * speaks first, the connections are rsockets from then on. An end that is gone, or knows nothing of this, keeps no child waiting.
+ * Description: a server that forks for each connection, and its clients, under librspreload.so with
+ * RDMAV_FORK_SAFE=1: whoever speaks first, the connections are rsockets from then on. An end that
+ * is gone, or knows nothing of this, keeps no child waiting.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -138,7 +139,10 @@ static void hears_nothing(int fd)
 	CHECK(read(fd, &(char){0}, 1) <= 0 && !is_rsocket(fd));
 }
 
-/* Without the mode: nobody listens for its rsocket, and it gets a socket. Its data tell the child so. */
+/*
+ * Without the mode: nobody listens for its rsocket, and it gets a socket. Its data tell the child
+ * so.
+ */
 static void is_another(void)
 {
 	int fd = come();

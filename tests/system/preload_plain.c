@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A program that knows of sockets alone: what it has set stays, where the peer cannot be reached by RDMA and the socket becomes
- * a plain one.
+ * A program that knows of sockets alone: what it has set stays, where the peer cannot be reached by
+ * RDMA and the socket becomes a plain one.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -12,7 +12,10 @@
 
 #include "preload.h"
 
-/* In a child, whose sockets are plain: says where it listens, and an address that is free, and echoes what two clients send. */
+/*
+ * In a child, whose sockets are plain: says where it listens, and an address that is free, and
+ * echoes what two clients send.
+ */
 static void echo_plainly(int to)
 {
 	struct sockaddr_in at[2];

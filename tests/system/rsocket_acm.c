@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: rsockets that connect where ibacm is slow. No call waits for its answer but one that waits for the
- * connection, and the connection is made by whatever it answers, or without it. The ibacm is a thread of this program,
- * which gives its answer when it is told to.
+ * Description: rsockets that connect where ibacm is slow. No call waits for its answer but one that
+ * waits for the connection, and the connection is made by whatever it answers, or without it. The
+ * ibacm is a thread of this program, which gives its answer when it is told to.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -185,7 +185,10 @@ static void test_does_not_block(void)
 	CHECK(!rclose(rs));
 }
 
-/* The answer comes when the rsocket is closed, and its memory is another one's: that one goes its own way. */
+/*
+ * The answer comes when the rsocket is closed, and its memory is another one's: that one goes its
+ * own way.
+ */
 static void test_closed(void)
 {
 	struct sockaddr_in addr;
@@ -230,7 +233,10 @@ static void test_closed_while_it_waits(void)
 
 /* ---- The library's socket ---- */
 
-/* The number of a socket to the service that the library has, or -1; *kept: that a program's close() of all must spare it. */
+/*
+ * The number of a socket to the service that the library has, or -1; *kept: that a program's
+ * close() of all must spare it.
+ */
 static int socket_to_service(bool *kept)
 {
 	struct sockaddr_un name;
@@ -249,7 +255,10 @@ static int socket_to_service(bool *kept)
 	return -1;
 }
 
-/* Each question has a socket of its own, which is the library's until it is answered, whatever becomes of the rsocket. */
+/*
+ * Each question has a socket of its own, which is the library's until it is answered, whatever
+ * becomes of the rsocket.
+ */
 static void test_own_socket(void)
 {
 	struct sockaddr_in addr;
@@ -285,8 +294,8 @@ static void let_go(void)
 }
 
 /*
- * A program forks while the library's thread gives its command: its child can close the rsocket, and it goes on itself.
- * The command ends when fork() has begun, or not before it is over.
+ * A program forks while the library's thread gives its command: its child can close the rsocket,
+ * and it goes on itself. The command ends when fork() has begun, or not before it is over.
  */
 static void fork_in_command(bool ends)
 {

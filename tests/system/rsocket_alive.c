@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: with SO_KEEPALIVE a program learns that its peer cannot be reached, in whatever call it waits. The arguments
- * are the name of a test and a command that lets nothing arrive from now on.
+ * Description: with SO_KEEPALIVE a program learns that its peer cannot be reached, in whatever call
+ * it waits. The arguments are the name of a test and a command that lets nothing arrive from now
+ * on.
  */
 #include <netinet/tcp.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: rclose() of an rsocket in which other threads of the program are: those that sleep there wake and
- * leave, also where its number belongs to another rsocket by then.
+ * Description: rclose() of an rsocket in which other threads of the program are: those that sleep
+ * there wake and leave, also where its number belongs to another rsocket by then.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -257,7 +257,10 @@ static volatile bool is_late;
 static __thread bool is_thread_late;
 static int late_does; /* atomic */
 
-/* Comes before the C library's: librdmacm sleeps in it. Without a descriptor it awaits that the number is free. */
+/*
+ * Comes before the C library's: librdmacm sleeps in it. Without a descriptor it awaits that the
+ * number is free.
+ */
 int poll(struct pollfd *fds, nfds_t n, int timeout)
 {
 	int (*next)(struct pollfd *, nfds_t, int) = dlsym(RTLD_NEXT, "poll");
@@ -273,7 +276,10 @@ static void *polls_late(void *arg)
 	return polls(arg);
 }
 
-/* Comes before the library's: rclose() calls it when the number is nobody's any more, but open still. */
+/*
+ * Comes before the library's: rclose() calls it when the number is nobody's any more, but open
+ * still.
+ */
 int rdma_disconnect(struct rdma_cm_id *id)
 {
 	int (*next)(struct rdma_cm_id * id) = dlsym(RTLD_NEXT, "rdma_disconnect");

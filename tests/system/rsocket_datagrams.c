@@ -69,8 +69,8 @@ static void test_datagrams(void)
 /* ---- A thread that sleeps while another one sends ---- */
 
 /*
- * On one processor the thread that sends runs on, while the one that sleeps waits for its turn to look
- * at what woke it.
+ * On one processor the thread that sends runs on, while the one that sleeps waits for its turn to
+ * look at what woke it.
  */
 static cpu_set_t one_cpu;
 

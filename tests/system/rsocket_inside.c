@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what a program cannot see of a stream until it costs data: memory that a write comes from
- * stays as it is until the write is complete, also where the position in the stream wraps; and a stream
- * whose first connection was refused sleeps and wakes in its next one. A stream lives on when there was no memory
- * for an event of it, and a request where there was not enough to accept it.
- * And what an administrator's file may ask for has its limit.
+ * Description: what a program cannot see of a stream until it costs data: memory that a write comes
+ * from stays as it is until the write is complete, also where the position in the stream wraps; and
+ * a stream whose first connection was refused sleeps and wakes in its next one. A stream lives on
+ * when there was no memory for an event of it, and a request where there was not enough to accept
+ * it. And what an administrator's file may ask for has its limit.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -60,7 +60,10 @@ static int watched_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 	return post_send(qp, wr, bad);
 }
 
-/* A completion stands for all writes before it, and so does that of a control message, which has bit 0. */
+/*
+ * A completion stands for all writes before it, and so does that of a control message, which has
+ * bit 0.
+ */
 static void complete(uint64_t wr_id)
 {
 	unsigned int i;
@@ -92,8 +95,10 @@ static void *send_all(void *arg)
 	return NULL;
 }
 
-/* The position of a new stream is such that it wraps soon. Rings of other sizes than powers of 2 end
- * elsewhere. */
+/*
+ * The position of a new stream is such that it wraps soon. Rings of other sizes than powers of 2
+ * end elsewhere.
+ */
 static void test_ring(void)
 {
 	static char data[65536];
@@ -265,7 +270,10 @@ ssize_t write(int fd, const void *buf, size_t count)
 	return next(fd, buf, count);
 }
 
-/* The end that has accepted gets an event when the other one has heard of it. Its first sleep reads that. */
+/*
+ * The end that has accepted gets an event when the other one has heard of it. Its first sleep reads
+ * that.
+ */
 static void receives_late(bool poll)
 {
 	pthread_t thread;
@@ -324,7 +332,10 @@ static void test_no_memory_to_connect(void)
 
 /* ---- Not enough to accept a connection ---- */
 
-/* A client, of a process of its own: what its connecting fails with, or 0 when it has sent four bytes and read the end. */
+/*
+ * A client, of a process of its own: what its connecting fails with, or 0 when it has sent four
+ * bytes and read the end.
+ */
 static void client_of(const struct sockaddr_in *addr, const int start[2])
 {
 	pid_t child = fork();
@@ -410,8 +421,8 @@ static void accept_late(int listening, int n)
 }
 
 /*
- * As with accept(), the request stays, whatever it is that is missing. Each end of a connection has two descriptors
- * and more, and some of them are made when the request has been read.
+ * As with accept(), the request stays, whatever it is that is missing. Each end of a connection has
+ * two descriptors and more, and some of them are made when the request has been read.
  */
 static void test_accept_again(void)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: an rsocket whose peer is killed says so: to calls that sleep, and to those of programs that never do. */
+/*
+ * Description: an rsocket whose peer is killed says so: to calls that sleep, and to those of
+ * programs that never do.
+ */
 #include <signal.h>
 #include <stdbool.h>
 
@@ -79,7 +82,9 @@ static void killed(bool fill, void (*learn)(int rs))
 		while (rsend(rs, data, sizeof(data), MSG_DONTWAIT) > 0)
 			;
 		CHECK(errno == EAGAIN);
-		/* So long that all that was sent has arrived: no completion will tell of the end. */
+		/*
+		 * So long that all that was sent has arrived: no completion will tell of the end.
+		 */
 		usleep(20000);
 		CHECK(rsend(rs, data, sizeof(data), MSG_DONTWAIT) == -1 && errno == EAGAIN);
 	}

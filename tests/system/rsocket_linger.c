@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: rclose() of an rsocket whose data cannot arrive waits as long as SO_LINGER says, and of one whose data
- * have arrived not at all, with SO_KEEPALIVE either. The argument is a command that lets nothing arrive from now on.
+ * Description: rclose() of an rsocket whose data cannot arrive waits as long as SO_LINGER says, and
+ * of one whose data have arrived not at all, with SO_KEEPALIVE either. The argument is a command
+ * that lets nothing arrive from now on.
  */
 #include <netinet/tcp.h>
 #include <time.h>
@@ -42,7 +43,10 @@ static void test_linger(void)
 	CHECK(now() - begin < 9);
 }
 
-/* Where nothing comes for longer than the peer may be silent, and the peer has been told all that there is to tell. */
+/*
+ * Where nothing comes for longer than the peer may be silent, and the peer has been told all that
+ * there is to tell.
+ */
 static void test_keep_alive(void)
 {
 	struct pollfd fd = {.events = 0};

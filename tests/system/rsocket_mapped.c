@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: riomap() and riounmap() that have to wait change nothing until they go on: a signal leaves what was mapped,
- * and what another thread maps meanwhile stays mapped.
+ * Description: riomap() and riounmap() that have to wait change nothing until they go on: a signal
+ * leaves what was mapped, and what another thread maps meanwhile stays mapped.
  */
 #include <endian.h>
 #include <signal.h>
@@ -12,8 +12,10 @@
 
 #include "rsocket_pair.h"
 
-/* The CQ of the end that maps. While it is held, this end learns of no completion, and soon has no room left
- * to tell its peer of mappings. */
+/*
+ * The CQ of the end that maps. While it is held, this end learns of no completion, and soon has no
+ * room left to tell its peer of mappings.
+ */
 static struct ibv_cq *mapper;
 static volatile bool held, waits;
 static unsigned int told, known;

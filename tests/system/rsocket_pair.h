@@ -136,8 +136,10 @@ struct rsocket_test {
 	void (*run)(void);
 };
 
-/* Runs those of this name, or all: each in a process of its own, which opens the device itself. Returns
- * what main() does. */
+/*
+ * Runs those of this name, or all: each in a process of its own, which opens the device itself.
+ * Returns what main() does.
+ */
 static inline int run_tests(const struct rsocket_test *tests, unsigned int count, const char *name)
 {
 	unsigned int i, n = 0;

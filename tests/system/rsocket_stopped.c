@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: when the device is gone, calls of rsockets end, those that sleep too. The arguments are the
- * name of a test and a command that takes the device away.
+ * Description: when the device is gone, calls of rsockets end, those that sleep too. The arguments
+ * are the name of a test and a command that takes the device away.
  */
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -150,7 +150,10 @@ static void test_connect(void)
 	(void)rclose(listening);
 }
 
-/* An rsocket for whose next attempt there is no device: it has neither id nor connection, but its name. */
+/*
+ * An rsocket for whose next attempt there is no device: it has neither id nor connection, but its
+ * name.
+ */
 static void without_id(int rs, const struct sockaddr_in *name)
 {
 	struct sockaddr_in addr, there = mute;

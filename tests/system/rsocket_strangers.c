@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: datagram rsockets and addresses that nobody can resolve. Strangers who send from such an address hold up
- * nobody; programs that send there learn it, at once if it was tried just before, and hold up no other thread. It takes
- * 2 s to find that an address cannot be resolved: what waited for each would not come to its end.
+ * Description: datagram rsockets and addresses that nobody can resolve. Strangers who send from
+ * such an address hold up nobody; programs that send there learn it, at once if it was tried just
+ * before, and hold up no other thread. It takes 2 s to find that an address cannot be resolved:
+ * what waited for each would not come to its end.
  */
 #include <dlfcn.h>
 #include <sched.h>
@@ -54,8 +55,8 @@ static void test_strangers(void)
 }
 
 /*
- * One whose header has an address that is not of this host, as those of other implementations have their own. It is
- * answered with a QP all the same.
+ * One whose header has an address that is not of this host, as those of other implementations have
+ * their own. It is answered with a QP all the same.
  */
 static void test_foreign_header(void)
 {
@@ -153,7 +154,10 @@ static void *send_to_closed(void *arg)
 	return NULL;
 }
 
-/* Also when it is closed while they ask: rclose() does not wait for them, and another rsocket has the memory by then. */
+/*
+ * Also when it is closed while they ask: rclose() does not wait for them, and another rsocket has
+ * the memory by then.
+ */
 static void test_closed(void)
 {
 	struct sender senders[THREADS];

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: rsockets connect and wait as sockets do: poll() and select(), addresses, time-outs, signals, cancelled threads, children. */
+/*
+ * Description: rsockets connect and wait as sockets do: poll() and select(), addresses, time-outs,
+ * signals, cancelled threads, children.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -533,7 +536,8 @@ static void still_works(int ends[2])
 enum { MAPPED = 200, MAP_SIZE = 128 << 10 };
 
 /*
- * With ibv_fork_init() a child has holes where the rsockets' memory was. What it maps there is its own.
+ * With ibv_fork_init() a child has holes where the rsockets' memory was. What it maps there is its
+ * own.
  */
 static void map_holes(char *mapped[MAPPED])
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: rsockets behave as sockets do: data, flags, ends of connections, options, threads, mapped memory. */
+/*
+ * Description: rsockets behave as sockets do: data, flags, ends of connections, options, threads,
+ * mapped memory.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>

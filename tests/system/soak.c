@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Many client processes on one instance, which are killed at random and replaced, or stopped for a while. It runs inside
- * `softhca run` and starts the clients itself, in groups that talk to each other:
+ * Many client processes on one instance, which are killed at random and replaced, or stopped for a
+ * while. It runs inside `softhca run` and starts the clients itself, in groups that talk to each
+ * other:
  *
  *	pair	two processes, RC, one with an SRQ, contents and order verified
  *	events	the same, sleeping in completion events
  *	xrc	four processes that share a domain: one sends, three receive through one receive QP into SRQs of their own
  *
- * When the parent kills a process of a group, the others lose their peer. Then the parent kills the rest of the group and
- * starts a new one. The groups that the parent leaves alone ("survivors", one of each kind) must get every message until
- * the end. A group with a process that is stopped and continued must lose nothing either.
+ * When the parent kills a process of a group, the others lose their peer. Then the parent kills the
+ * rest of the group and starts a new one. The groups that the parent leaves alone ("survivors", one
+ * of each kind) must get every message until the end. A group with a process that is stopped and
+ * continued must lose nothing either.
  *
- * soak [--kill | --stop | --none] --seconds N --processes N --seed N [--progress FILE]: the exit status is 0 if all
- * processes that were not killed succeeded. Progress goes to the file of --progress; without it to standard error, if
- * that is a terminal.
+ * soak [--kill | --stop | --none] --seconds N --processes N --seed N [--progress FILE]: the exit
+ * status is 0 if all processes that were not killed succeeded. Progress goes to the file of
+ * --progress; without it to standard error, if that is a terminal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +45,9 @@
 enum kind { PAIR, EVENTS, XRC, KINDS };
 static const int members[KINDS] = {2, 2, 4};
 
-/* Shared with the processes of a group: numbers that a real program would exchange over a socket. */
+/*
+ * Shared with the processes of a group: numbers that a real program would exchange over a socket.
+ */
 struct card {
 	volatile uint32_t qpn, srqn, rcv_qpn, lid;
 	volatile int ready;	    /* 1: numbers are there; 2: connected */
@@ -129,7 +133,10 @@ static void completion(const struct ibv_wc *wc)
 {
 	const uint32_t *data = buf + wc->wr_id * (SIZE / 4);
 
-	/* The peer was killed: the retries are used up, or its SRQ or memory was gone before its QP. */
+	/*
+	 * The peer was killed: the retries are used up, or its SRQ or memory was gone before its
+	 * QP.
+	 */
 	if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_WR_FLUSH_ERR ||
 	    wc->status == IBV_WC_REM_OP_ERR || wc->status == IBV_WC_REM_INV_REQ_ERR)
 		_exit(MISSING);
@@ -354,7 +361,10 @@ static void run_client(int g, int index, enum kind of)
 	__atomic_add_fetch(&group->ended, 1, __ATOMIC_SEQ_CST);
 	while (group->ended < members[kind] || expected < group->sent[me])
 		progress();
-	/* Half of the groups leave the release of everything to the kernel, as a program that exits does. */
+	/*
+	 * Half of the groups leave the release of everything to the kernel, as a program that exits
+	 * does.
+	 */
 	if (g & 1)
 		_exit(0);
 	if (qp)
@@ -469,7 +479,9 @@ static uint64_t received(bool survivors_only)
 	return all;
 }
 
-/* Groups that the parent left alone must end by themselves. The wait is bounded, in case one hangs. */
+/*
+ * Groups that the parent left alone must end by themselves. The wait is bounded, in case one hangs.
+ */
 static void finish_all(void)
 {
 	double limit = now() + 60;

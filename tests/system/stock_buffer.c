@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For wire_buffer.sh, which compiles it and has it preloaded: whatever receive buffer a program asks for, it gets what stock
- * systems give to each socket, 212,992 bytes. The kernel doubles what it is told.
+ * For wire_buffer.sh, which compiles it and has it preloaded: whatever receive buffer a program
+ * asks for, it gets what stock systems give to each socket, 212,992 bytes. The kernel doubles what
+ * it is told.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

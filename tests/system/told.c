@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A program that is told of the end of its devices. A thread for each device waits in ibv_get_async_event() for
- * IBV_EVENT_DEVICE_FATAL, and prints a line when it comes. Then, or with an argument when standard input ends, each call
- * on the device must return, with an error. The exit status is 0 if all of this was so.
+ * A program that is told of the end of its devices. A thread for each device waits in
+ * ibv_get_async_event() for IBV_EVENT_DEVICE_FATAL, and prints a line when it comes. Then, or with
+ * an argument when standard input ends, each call on the device must return, with an error. The
+ * exit status is 0 if all of this was so.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A program whose HCA ends while it has umad files open. Each of its threads that waits on such a file is woken, each
- * later call returns at once, with an error, and a thread that tries again and again can be cancelled. It prints a line
- * when it has opened the files. Standard input ends when the HCA has.
+ * A program whose HCA ends while it has umad files open. Each of its threads that waits on such a
+ * file is woken, each later call returns at once, with an error, and a thread that tries again and
+ * again can be cancelled. It prints a line when it has opened the files. Standard input ends when
+ * the HCA has.
  *
- * With an argument: other programs have such files, and one of rdma_cm, by exec() or from another process. They have done
- * nothing with them before.
+ * With an argument: other programs have such files, and one of rdma_cm, by exec() or from another
+ * process. They have done nothing with them before.
  */
 #include <endian.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For wire_groups.sh: a UD QP that does what standard input says, a line each, and answers each with a line:
+ * For wire_groups.sh: a UD QP that does what standard input says, a line each, and answers each
+ * with a line:
  *
  *	attach MGID		"attached", or the error
  *	detach MGID		"detached", or the error
@@ -12,9 +13,9 @@
  *	end
  *	next			waits for a datagram: its text; of one to a group also where from and to, as its GRH says
  *
- * The first line that it writes has its LID, QPN and process number. The QP is at the port that the environment variable
- * PORT names, or at the first; DEVICE names the device, and GID_INDEX the GID that it sends from, if these are not the first
- * ones, either.
+ * The first line that it writes has its LID, QPN and process number. The QP is at the port that the
+ * environment variable PORT names, or at the first; DEVICE names the device, and GID_INDEX the GID
+ * that it sends from, if these are not the first ones, either.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -17,7 +17,10 @@
 #define GAPS	 10  /* places where some are missing */
 #define MOST	 100000
 
-/* Of 20 packets or so. The contents differ with the length: parts of two messages are none of either. */
+/*
+ * Of 20 packets or so. The contents differ with the length: parts of two messages are none of
+ * either.
+ */
 static uint32_t length_of(uint64_t number)
 {
 	return 18001 + (uint32_t)(number * 7 % 2048);
@@ -75,9 +78,9 @@ void uc_lossy_active(void)
 /* ---- two path MTUs ---- */
 
 /*
- * What fits into a packet of either end arrives. Of a message of more packets, one end's are too long
- * or too short for the other: the requester is told so (NAK, invalid request), or finds it out (of the
- * answers to a READ). Nothing of a SEND is completed at the other end.
+ * What fits into a packet of either end arrives. Of a message of more packets, one end's are too
+ * long or too short for the other: the requester is told so (NAK, invalid request), or finds it out
+ * (of the answers to a READ). Nothing of a SEND is completed at the other end.
  */
 #define SMALL 256u
 #define LARGE 20001u

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See xrc_peers.h: messages. A receiver verifies each one, and a sender sends it again if its way broke. */
+/*
+ * See xrc_peers.h: messages. A receiver verifies each one, and a sender sends it again if its way
+ * broke.
+ */
 #include "xrc_peers_internal.h"
 
 /* Buffers to send from. A later message has a later stamp. */
@@ -115,7 +118,10 @@ static void post_message(unsigned int slot)
 	CHECK_EQ(ibv_post_send(w->qp, &wr, &bad), 0);
 }
 
-/* Sends again the first message that a broken way has not delivered. Drops it if its receiver has died. */
+/*
+ * Sends again the first message that a broken way has not delivered. Drops it if its receiver has
+ * died.
+ */
 static bool mend(int group)
 {
 	struct way *w = &ways[group];

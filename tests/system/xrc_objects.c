@@ -72,7 +72,10 @@ uint32_t peers_limit_events(int q)
 static pthread_t event_thread;
 static uint32_t event_end;
 
-/* As the event threads of MPI libraries of that time do: polls the descriptor, gets the event, looks, acknowledges. */
+/*
+ * As the event threads of MPI libraries of that time do: polls the descriptor, gets the event,
+ * looks, acknowledges.
+ */
 static void *get_events(void *arg)
 {
 	struct pollfd pfd = {.fd = hca.context->async_fd, .events = POLLIN};
@@ -120,7 +123,10 @@ static void open_queues(void)
 
 		hca.srq[q] = ibv_create_xrc_srq(hca.pd, hca.domain, hca.cq, &attr);
 		CHECK(hca.srq[q]);
-		/* If this rank is killed before it stores the number, no other one has been told it. */
+		/*
+		 * If this rank is killed before it stores the number, no other one has been told
+		 * it.
+		 */
 		queues[q].before = numbers[q];
 		numbers[q] = hca.srq[q]->xrc_srq_num;
 		for (queues[q].frees = 0; queues[q].frees < config.slots[q]; queues[q].frees++)

@@ -335,7 +335,10 @@ int ranks_main(int argc, char **argv, void (*run)(void))
 	hosts = atoi(argv[2]);
 	local = atoi(argv[3]);
 	total = hosts * local;
-	/* Launcher and nodes wait a little longer than ranks do, so that a rank that hangs can report first. */
+	/*
+	 * Launcher and nodes wait a little longer than ranks do, so that a rank that hangs can
+	 * report first.
+	 */
 	alarm(RANK_SECONDS + 10);
 	CHECK(hosts > 0 && local > 0 && total <= MAX_RANKS);
 	if (argc == 4)

@@ -3,7 +3,8 @@
  * Description: one receive QP for each sender and node, in a domain that the ranks of a node share
  * by a file. The first rank that a sender asks creates the QP, each further one registers with it.
  * Then ranks leave, one on each node at a time. Each of them has created receive QPs that the
- * others still use. Some destroy their objects first, some just end. The QP ends with the last rank.
+ * others still use. Some destroy their objects first, some just end. The QP ends with the last
+ * rank.
  */
 #include "xrc_peers.h"
 

@@ -80,7 +80,10 @@ static void stopped_outside(void)
 		CHECK_EQ(raise(SIGSTOP), 0);
 	} else {
 		await_stop();
-		/* The victim has that many receives for each sender, so these complete while it is stopped. */
+		/*
+		 * The victim has that many receives for each sender, so these complete while it is
+		 * stopped.
+		 */
 		for (unsigned int n = 0; n < most; n++)
 			say(victim, n);
 		peers_flush();

@@ -150,7 +150,10 @@ static const struct peers_config config = {
 	.hear = hear,
 };
 
-/* In each round a rank sends to one more peer. It begins with its neighbour, which sends to it at the same time. */
+/*
+ * In each round a rank sends to one more peer. It begins with its neighbour, which sends to it at
+ * the same time.
+ */
 static void run(void)
 {
 	int first = (me ^ 1) < total ? me ^ 1 : 0;

@@ -60,7 +60,10 @@ void make_ready(struct ibv_qp *qp, uint32_t rcv_qpn, uint16_t dlid, uint32_t des
 		       IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* A new rank may have taken the place of a dead one. It has received nothing and knows of no connection. */
+/*
+ * A new rank may have taken the place of a dead one. It has received nothing and knows of no
+ * connection.
+ */
 static void refresh(int rank)
 {
 	struct peer *p = &peer[rank];
@@ -132,7 +135,10 @@ static void answer(const struct note *note)
 	refresh(from);
 	if (s->serial && s->life == note->life && (int32_t)(note->serial - s->serial) < 0)
 		return; /* came late: there is a newer one */
-	/* A note that is repeated gets the same answer: there is one receive QP and one registration. */
+	/*
+	 * A note that is repeated gets the same answer: there is one receive QP and one
+	 * registration.
+	 */
 	if (s->qpn && s->life == note->life && note->serial == s->serial) {
 		tell(from, &s->answer);
 		return;

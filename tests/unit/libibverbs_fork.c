@@ -189,7 +189,10 @@ static void unmapped_child(void)
 static void unmapped_before_given_back(void **state)
 {
 	(void)state;
-	/* Nor is memory of a 32-bit program unmapped for the kernel there: it belongs to the emulator. */
+	/*
+	 * Nor is memory of a 32-bit program unmapped for the kernel there: it belongs to the
+	 * emulator.
+	 */
 	if (sizeof(void *) == 4 && emulated())
 		return;
 	run(unmapped_child);

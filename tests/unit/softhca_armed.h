@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A process that is stopped where the life of its thread can be ended (softhca/device/memory/life.h).
- * It shares a struct lives with the test.
+ * A process that is stopped where the life of its thread can be ended
+ * (softhca/device/memory/life.h). It shares a struct lives with the test.
  */
 #ifndef TESTS_UNIT_SOFTHCA_ARMED_H
 #define TESTS_UNIT_SOFTHCA_ARMED_H
@@ -48,7 +48,10 @@ static inline bool is_armed(pid_t pid, const struct lives *l)
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(says) && says == l->door;
 }
 
-/* Stopped in its loop, where nothing but a switch right before leaves it disarmed. false: it cannot be thrown here. */
+/*
+ * Stopped in its loop, where nothing but a switch right before leaves it disarmed. false: it cannot
+ * be thrown here.
+ */
 static inline bool stop_armed(pid_t pid, const struct lives *l)
 {
 	int status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: calls that wait for their time come in the order of their deadlines, and those with the
- * same deadline in the order in which they were made, also while others come and go.
+ * Description: calls that wait for their time come in the order of their deadlines, and those with
+ * the same deadline in the order in which they were made, also while others come and go.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -195,7 +195,10 @@ static void queues(void **state)
 	free(text);
 }
 
-/* A count of commands that ended in an error, such as a probe of a library, is no error of the daemon's. */
+/*
+ * A count of commands that ended in an error, such as a probe of a library, is no error of the
+ * daemon's.
+ */
 static void refused(void **state)
 {
 	char *text = rendered(from(

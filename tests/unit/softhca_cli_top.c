@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the tables of `softhca top`: rates of two looks, whatever came, went or began again at 0
- * in between; rows in order; what a row is made of; lines of at most 79 columns.
+ * Description: the tables of `softhca top`: rates of two looks, whatever came, went or began again
+ * at 0 in between; rows in order; what a row is made of; lines of at most 79 columns.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,7 +233,10 @@ static void test_drill(void **state)
 	assert_string_equal(cell(0, "QPS"), "2");
 	assert_string_equal(cell(0, "SRQS"), "1");
 	assert_string_equal(cell(0, "RECV/s"), "4");
-	/* Once, although it has an SRQ and a QP there. What others wrote does not reach the terminal. */
+	/*
+	 * Once, although it has an SRQ and a QP there. What others wrote does not reach the
+	 * terminal.
+	 */
 	assert_string_equal(cell(0, "PROCESSES"), "x?y:12");
 	drill("host0/mlx4_0/xrcd1");
 	assert_int_equal(t.rows, 2);

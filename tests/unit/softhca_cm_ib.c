@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: addresses of AF_IB within an instance, as a kernel takes them: partitions, GIDs that nobody has, and requests between
- * ids of which one alone has IP addresses.
+ * Description: addresses of AF_IB within an instance, as a kernel takes them: partitions, GIDs that
+ * nobody has, and requests between ids of which one alone has IP addresses.
  */
 #include <endian.h>
 #include <errno.h>
@@ -233,7 +233,9 @@ static union cm_sockaddr listener_address(int version, bool specific)
 	return a;
 }
 
-/* A program with addresses of AF_IB writes the header itself. Listeners with IP addresses read it. */
+/*
+ * A program with addresses of AF_IB writes the header itself. Listeners with IP addresses read it.
+ */
 static void to_ip(void **state)
 {
 	uint8_t data[92];
@@ -279,7 +281,10 @@ static void to_ip(void **state)
 	}
 }
 
-/* A listener of AF_IB gets what a program with IP addresses has sent behind the header that the kernel writes. */
+/*
+ * A listener of AF_IB gets what a program with IP addresses has sent behind the header that the
+ * kernel writes.
+ */
 static void from_ip(void **state)
 {
 	uint8_t header[HEADER], data[56];

@@ -337,7 +337,10 @@ static int counted_read(void *arg, const struct user *user, uint64_t addr, void 
 	return real_user->read(arg, user, addr, buf, len);
 }
 
-/* As many as a kernel copies hold up the others no longer than one path does: the daemon reads them at once. */
+/*
+ * As many as a kernel copies hold up the others no longer than one path does: the daemon reads them
+ * at once.
+ */
 static void paths_at_once(void **state)
 {
 	enum { MANY = 58254 };
@@ -533,7 +536,10 @@ static void resolve_in_another_family(void **state)
 	end(&r);
 }
 
-/* A backlog of 0, a negative one, and one that is too large, is as large as can be: the next request waits. */
+/*
+ * A backlog of 0, a negative one, and one that is too large, is as large as can be: the next
+ * request waits.
+ */
 static void largest_backlog(void **state)
 {
 	static const uint32_t backlogs[] = {(uint32_t)-1, 0, 1025, 1024};

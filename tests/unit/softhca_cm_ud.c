@@ -162,7 +162,10 @@ static void send_only(void **state)
 	end(&r);
 }
 
-/* The lowest MLID that is free is the next group's, also where nearly all are taken; then there is none. */
+/*
+ * The lowest MLID that is free is the next group's, also where nearly all are taken; then there is
+ * none.
+ */
 static void all_mlids(void **state)
 {
 	const struct cm_group_port *p;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: connections by address to peers elsewhere on the wire, as the daemon has them. The test is the wire and the peer: it
- * reads each datagram that leaves, and writes each that comes. Bytes are held against offsets of
- * InfiniBand's chapter 12, as numbers here.
+ * Description: connections by address to peers elsewhere on the wire, as the daemon has them. The
+ * test is the wire and the peer: it reads each datagram that leaves, and writes each that comes.
+ * Bytes are held against offsets of InfiniBand's chapter 12, as numbers here.
  */
 #include "softhca_cm_wire_rig.h"
 
@@ -229,8 +229,8 @@ static void farewell(void **state)
 }
 
 /*
- * The peer ended while the message that the connection stands was still under way to it: it rejects what
- * stands here.
+ * The peer ended while the message that the connection stands was still under way to it: it rejects
+ * what stands here.
  */
 static void rejected_late(void **state)
 {
@@ -248,7 +248,10 @@ static void rejected_late(void **state)
 	end_wire(&r);
 }
 
-/* It ends before it has heard that the connection stands: the peer may think so, and is told until it knows. */
+/*
+ * It ends before it has heard that the connection stands: the peer may think so, and is told until
+ * it knows.
+ */
 static void ends_early(void **state)
 {
 	struct sh_wire_mad w = request();
@@ -308,7 +311,10 @@ static void peer_ends(void **state)
 	end_wire(&r);
 }
 
-/* Numbers have 64 bits, and 32 go over the wire: those of older ids are found all the same. 0 is nobody's. */
+/*
+ * Numbers have 64 bits, and 32 go over the wire: those of older ids are found all the same. 0 is
+ * nobody's.
+ */
 static void numbers_overflow(void **state)
 {
 	uint32_t first, second, ours[2];

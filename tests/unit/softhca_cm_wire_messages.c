@@ -6,7 +6,10 @@
  */
 #include "softhca_cm_wire_rig.h"
 
-/* A request that says that it comes from elsewhere, even from this machine: programs see from where it came. */
+/*
+ * A request that says that it comes from elsewhere, even from this machine: programs see from where
+ * it came.
+ */
 static void false_source(void **state)
 {
 	struct sh_wire_mad w = request();

@@ -66,7 +66,10 @@ static int setup(void **state)
 	struct sh_ctx *ctx;
 
 	(void)state;
-	/* As much of device memory as the host looks at: the tables of contexts and processes, and some shared pages. */
+	/*
+	 * As much of device memory as the host looks at: the tables of contexts and processes, and
+	 * some shared pages.
+	 */
 	dev.inst = mmap(NULL, SH_EXEC_OFF + AREA, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

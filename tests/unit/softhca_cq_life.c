@@ -34,7 +34,10 @@ static void copy_over(struct cq *c, const struct sh_umem *old, uint32_t old_log)
 static void resizes_at_every_phase(void **state)
 {
 	const char *tier = getenv("TIER");
-	/* The quick tier begins at every fifth phase, which are all phases of the ring, each in one round. */
+	/*
+	 * The quick tier begins at every fifth phase, which are all phases of the ring, each in one
+	 * round.
+	 */
 	uint32_t done, left, to, kind, apart = tier && !strcmp(tier, "full") ? 1 : 5;
 
 	(void)state;

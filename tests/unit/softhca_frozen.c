@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Which threads are made to let go of the device, by what the kernel says of them: those that a signal has stopped, and
- * those that a cgroup's freezer holds on their way back to user mode. What the kernel says is made up here, since the
- * freezer takes rights that a test may not have.
+ * Which threads are made to let go of the device, by what the kernel says of them: those that a
+ * signal has stopped, and those that a cgroup's freezer holds on their way back to user mode. What
+ * the kernel says is made up here, since the freezer takes rights that a test may not have.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A client of a daemon, with an object of each type, and other processes that are in device code, with
- * one of its locks.
+ * A client of a daemon, with an object of each type, and other processes that are in device code,
+ * with one of its locks.
  */
 #ifndef TESTS_UNIT_SOFTHCA_INSIDE_RIG_H
 #define TESTS_UNIT_SOFTHCA_INSIDE_RIG_H
@@ -194,9 +194,9 @@ static inline void attach(struct sh_dev *dev)
 }
 
 /*
- * A process of its own that is stopped in device code, with that lock. When it continues, it lets go,
- * leaves and ends. Before that, unless busy is -1, it reads a byte from there; while nothing is there it
- * sleeps, or tries again if the descriptor is non-blocking.
+ * A process of its own that is stopped in device code, with that lock. When it continues, it lets
+ * go, leaves and ends. Before that, unless busy is -1, it reads a byte from there; while nothing is
+ * there it sleeps, or tries again if the descriptor is non-blocking.
  */
 static inline pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, int busy)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: which closes of files the daemon believes. Before Linux 6.11 inotify reports one also when
- * another program has looked into the directory (O_PATH), and it reports none where its queue overflows.
- * Channels and contexts end when their programs have closed them, and not before.
+ * Description: which closes of files the daemon believes. Before Linux 6.11 inotify reports one
+ * also when another program has looked into the directory (O_PATH), and it reports none where its
+ * queue overflows. Channels and contexts end when their programs have closed them, and not before.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -90,8 +90,9 @@ static void missed(void **state)
 }
 
 /*
- * On overlayfs a mapping of the second file does not keep it open. That may have been noticed when the
- * client opened the device, or have been among the lost events. The context lives as long as its process.
+ * On overlayfs a mapping of the second file does not keep it open. That may have been noticed when
+ * the client opened the device, or have been among the lost events. The context lives as long as
+ * its process.
  */
 static void missed_untied(void **state)
 {
@@ -120,8 +121,8 @@ static void missed_untied(void **state)
 }
 
 /*
- * A program closes the device and goes on. What it has posted to a peer elsewhere may still leave, for a while: the peer may
- * never answer.
+ * A program closes the device and goes on. What it has posted to a peer elsewhere may still leave,
+ * for a while: the peer may never answer.
  */
 static void unsent(void **state)
 {

@@ -337,7 +337,10 @@ static void no_descriptors(void **state)
 	daemon_stop(pid);
 }
 
-/* A descriptor that a client hands over, and for which the daemon has no room: the client is told so. */
+/*
+ * A descriptor that a client hands over, and for which the daemon has no room: the client is told
+ * so.
+ */
 static void no_room_for_given(void **state)
 {
 	struct uv_open_xrc_domain_resp resp[3];

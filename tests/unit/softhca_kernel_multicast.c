@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: QPs join and leave multicast groups by commands: what the device refuses, how many groups there are, and
- * a client that is stopped while it holds their table.
+ * Description: QPs join and leave multicast groups by commands: what the device refuses, how many
+ * groups there are, and a client that is stopped while it holds their table.
  */
 #include <pthread.h>
 #include <setjmp.h>

@@ -183,7 +183,9 @@ static void living_threads_keep_their_locks(void **state)
 
 /* ---- by the daemon's loop ---- */
 
-/* Serves what the loop brings until the lock is free. False: it is still held after many seconds. */
+/*
+ * Serves what the loop brings until the lock is free. False: it is still held after many seconds.
+ */
 static bool freed_by_loop(struct server *s, const struct sh_lock *lock)
 {
 	struct epoll_event ev;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Requests that find a process in device code, which runs, sleeps or is frozen there: the daemon waits for it, serves
- * other clients meanwhile, and the request succeeds in the end. Waits are bounded by alarm().
+ * Requests that find a process in device code, which runs, sleeps or is frozen there: the daemon
+ * waits for it, serves other clients meanwhile, and the request succeeds in the end. Waits are
+ * bounded by alarm().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -77,8 +78,9 @@ static int make_clock(void **state)
 }
 
 /*
- * The daemon waits for a thread that runs, or sleeps as one does whose page comes from a file server (for longer than for one
- * that stands still): what the thread copies must not come after the answer.
+ * The daemon waits for a thread that runs, or sleeps as one does whose page comes from a file
+ * server (for longer than for one that stands still): what the thread copies must not come after
+ * the answer.
  */
 static void copies_inside(int how)
 {
@@ -133,7 +135,9 @@ static void asleep_inside(void **state)
 	copies_inside(0);
 }
 
-/* The same of a thread that has come after the command, and taken the lock that the command wants. */
+/*
+ * The same of a thread that has come after the command, and taken the lock that the command wants.
+ */
 static void younger_inside(void **state)
 {
 	uint32_t resp[2];
@@ -181,7 +185,10 @@ static void younger_inside(void **state)
 	end(pid, &c, &o, async);
 }
 
-/* Writes the file that says of the cgroup of this process whether it is frozen, below a root of the test's own. */
+/*
+ * Writes the file that says of the cgroup of this process whether it is frozen, below a root of the
+ * test's own.
+ */
 static void write_state(const char *root, const char *cgroup, const char *file, const char *text)
 {
 	char path[8192];
@@ -224,8 +231,8 @@ static bool make_frozen(const char *root)
 }
 
 /*
- * A cgroup's freezer stops a process so that it looks like one that sleeps. Such a process holds up commands no longer than
- * one that a signal has stopped.
+ * A cgroup's freezer stops a process so that it looks like one that sleeps. Such a process holds up
+ * commands no longer than one that a signal has stopped.
  */
 static void frozen_inside(void **state)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Requests that find a process stopped in device code: the daemon serves other clients meanwhile, and the request
- * succeeds in the end. Waits are bounded by alarm().
+ * Requests that find a process stopped in device code: the daemon serves other clients meanwhile,
+ * and the request succeeds in the end. Waits are bounded by alarm().
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +25,8 @@
 #include "softhca_inside_rig.h"
 
 /*
- * The command is sent; another client, asking later, is answered meanwhile, for a deregistration before it, which waits the
- * longest; and then it succeeds, though the process has not moved.
+ * The command is sent; another client, asking later, is answered meanwhile, for a deregistration
+ * before it, which waits the longest; and then it succeeds, though the process has not moved.
  */
 static void succeeds_meanwhile(struct client *c, uint32_t number, void *cmd, size_t len, size_t out)
 {
@@ -76,7 +76,10 @@ static void set_state(struct client *c, uint32_t qp, uint32_t state, bool held)
 		assert_int_equal(client_command(c, UV_MODIFY_QP, &cmd, sizeof(cmd), 0, &r, &fd), 0);
 }
 
-/* What a stopped process is in the midst of is taken away all the same, and is given back when it has left. */
+/*
+ * What a stopped process is in the midst of is taken away all the same, and is given back when it
+ * has left.
+ */
 static void stopped_inside(void **state)
 {
 	static const enum what held[] = {W_NONE, W_QP, W_QP, W_QP, W_CQ, W_SRQ, W_EVENTS};
@@ -156,7 +159,10 @@ static void stopped_inside(void **state)
 	}
 }
 
-/* A process of its own that is in device code with the lock of the QP, and waits for that of the SRQ. */
+/*
+ * A process of its own that is in device code with the lock of the QP, and waits for that of the
+ * SRQ.
+ */
 static pid_t wait_inside(const struct objects *o)
 {
 	int ready[2];
@@ -279,9 +285,9 @@ static bool can_exchange(void)
 }
 
 /*
- * The daemon answers that memory is deregistered, or that a QP is gone, while a process is stopped in device code, without a
- * lock and with the QP's. No other client waits for that process. When it goes on it executes nothing of what it was about to
- * do, so it stores nothing after the answer.
+ * The daemon answers that memory is deregistered, or that a QP is gone, while a process is stopped
+ * in device code, without a lock and with the QP's. No other client waits for that process. When it
+ * goes on it executes nothing of what it was about to do, so it stores nothing after the answer.
  */
 static void nothing_late(void **state)
 {
@@ -319,7 +325,10 @@ static void nothing_late(void **state)
 				assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0,
 								&r, &fd),
 						 0);
-			/* Nor does this process, when it exchanges pages, for what the thread had begun to copy here. */
+			/*
+			 * Nor does this process, when it exchanges pages, for what the thread had
+			 * begun to copy here.
+			 */
 			assert_true(can_exchange());
 			__atomic_store_n(&l->go, 1, __ATOMIC_SEQ_CST);
 			go_on(other);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: uverbs between two other rooms. What is one room's reaches that room alone, and what one room leaves for
- * another try keeps no other from its part.
+ * Description: uverbs between two other rooms. What is one room's reaches that room alone, and what
+ * one room leaves for another try keeps no other from its part.
  */
 #include <errno.h>
 #include <setjmp.h>

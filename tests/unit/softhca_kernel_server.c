@@ -69,7 +69,10 @@ static void keeps_nothing(void **state)
 		assert_int_equal(st.error, 0);
 		close(low[1]);
 		close(high);
-		/* It has told that it is ready, on the descriptor that it kept, and has closed the rest. */
+		/*
+		 * It has told that it is ready, on the descriptor that it kept, and has closed the
+		 * rest.
+		 */
 		assert_int_equal(fcntl(low[0], F_SETFL, O_NONBLOCK), 0);
 		assert_int_equal(read(low[0], &byte, 1), 0);
 		close(low[0]);

@@ -323,9 +323,9 @@ static void a_shared_receive_queue(void **state)
 }
 
 /*
- * A sender of a long message copies without the lock of the SRQ that has given the receive. The QPs that use an
- * ordinary SRQ have ended before it; those that send to one of XRC have not. So its end waits until such a copy is
- * over: it goes into buffers that are the program's afterwards.
+ * A sender of a long message copies without the lock of the SRQ that has given the receive. The QPs
+ * that use an ordinary SRQ have ended before it; those that send to one of XRC have not. So its end
+ * waits until such a copy is over: it goes into buffers that are the program's afterwards.
  */
 static void senders_of_xrc(void **state)
 {
@@ -347,7 +347,10 @@ static void senders_of_xrc(void **state)
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, xsrq.handle), 0);
 	assert_int_not_equal(r.t->tries, 0);
 	assert_int_equal(sh_srq_get(&r.t->k.dev, 0, xsrq.number)->live, SH_NONE);
-	/* The thread has kept the command waiting for the longest allowed time: no other one waits for it again. */
+	/*
+	 * The thread has kept the command waiting for the longest allowed time: no other one waits
+	 * for it again.
+	 */
 	assert_int_equal(kt_xsrq(r.t, r.ctx, r.pd, xrcd, r.cq.handle, &xsrq), 0);
 	r.t->tries = 0;
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, xsrq.handle), 0);
@@ -549,7 +552,10 @@ static bool waits(struct rig *r, uint32_t proc)
 	return false;
 }
 
-/* The look that ends the life of a stopped thread frees the lock for one that can go on. That one is not waited for in vain. */
+/*
+ * The look that ends the life of a stopped thread frees the lock for one that can go on. That one
+ * is not waited for in vain.
+ */
 static void a_waiter_that_goes_on(void **state)
 {
 	struct pair *p =

@@ -90,8 +90,9 @@ static void churn(void **state)
 		}
 	}
 	/*
-	 * 160 QPs took and gave back two runs of pages each: 680 calls, were none spared. Where their
-	 * memory is, the system decides: 47 to 51 calls, or some 90 if one lies across two windows.
+	 * 160 QPs took and gave back two runs of pages each: 680 calls, were none spared. Where
+	 * their memory is, the system decides: 47 to 51 calls, or some 90 if one lies across two
+	 * windows.
 	 */
 	print_message("# %u calls\n", calls);
 	assert_true(calls <= 160);
@@ -212,7 +213,9 @@ static void reclaimed_when_there_is_no_other(void **state)
 	kt_stop(t);
 }
 
-/* Queues may end before their process, or after it, since a forked child may have the descriptor. */
+/*
+ * Queues may end before their process, or after it, since a forked child may have the descriptor.
+ */
 static void process_ends(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);

@@ -79,7 +79,10 @@ static void domains(enum sh_face face)
 	/* A context that opens the domain again gets another handle. */
 	assert_int_equal(kt_xrcd(t, a, fd, O_CREAT, &h3), 0);
 	assert_int_not_equal(h3, h1);
-	/* The name does not matter: a hard link is the same inode, a new file of the old name is not. */
+	/*
+	 * The name does not matter: a hard link is the same inode, a new file of the old name is
+	 * not.
+	 */
 	snprintf(from, sizeof(from), "%s/domain", dir);
 	snprintf(to, sizeof(to), "%s/link", dir);
 	assert_int_equal(link(from, to), 0);

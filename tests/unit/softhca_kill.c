@@ -385,8 +385,8 @@ static void each_stop(struct world w, void (*transition)(struct world *),
 {
 	const char *tier = getenv("TIER");
 	/*
-	 * The full tier stops at each change, and recovers in two ways. The quick one stops at every
-	 * third and at the end, and takes each way in turn.
+	 * The full tier stops at each change, and recovers in two ways. The quick one stops at
+	 * every third and at the end, and takes each way in turn.
 	 */
 	int i, n, second, ways = tier && !strcmp(tier, "full") ? 2 : 1;
 	int apart = ways == 1 && STRIDE == 1 ? 3 : STRIDE;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the check of the order of locks (softhca_order.h), which other unit tests run with. Each
- * pair of locks is taken in each order, and the wrong ones are reported: as docs/memory-order.md has
- * them. Threads that try, die, are forked or begin a new life break no order. A program fails if one of its
- * children has broken it.
+ * Description: the check of the order of locks (softhca_order.h), which other unit tests run with.
+ * Each pair of locks is taken in each order, and the wrong ones are reported: as
+ * docs/memory-order.md has them. Threads that try, die, are forked or begin a new life break no
+ * order. A program fails if one of its children has broken it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -24,7 +24,10 @@
 #include "softhca/device/memory/tables.h"
 #include "softhca_mock.h"
 
-/* Two locks of each kind, in the order of the document; behind them those that are beside its table. */
+/*
+ * Two locks of each kind, in the order of the document; behind them those that are beside its
+ * table.
+ */
 enum kind {
 	REQUESTER,
 	RESPONDER,
@@ -114,8 +117,8 @@ static bool reported(void)
 /* ---- pairs ---- */
 
 /*
- * What may be waited for with a lock of each kind: '.' may, 'x' may not, '2' nobody has two, '<' if it has
- * the higher number. Of one kind the lock that is had is the first, so '<' may here.
+ * What may be waited for with a lock of each kind: '.' may, 'x' may not, '2' nobody has two, '<' if
+ * it has the higher number. Of one kind the lock that is had is the first, so '<' may here.
  */
 static const char rules[KINDS][KINDS + 1] = {
 	/* clang-format off */
@@ -290,7 +293,9 @@ static void test_its_own(void **state)
 	mock_free(m);
 }
 
-/* By code that is compiled without the check: nothing is known of that, nor what was known before. */
+/*
+ * By code that is compiled without the check: nothing is known of that, nor what was known before.
+ */
 static void test_taken_unseen(void **state)
 {
 	struct mock *m = begin();
@@ -408,7 +413,10 @@ static void test_forked(void **state)
 
 /* ---- the report ---- */
 
-/* Behind the call there is something left to do: else the compiler makes a jump of it, and the caller is not seen. */
+/*
+ * Behind the call there is something left to do: else the compiler makes a jump of it, and the
+ * caller is not seen.
+ */
 #define STAY __asm__ volatile("")
 
 static __attribute__((noinline)) void takes_evq(struct mock *m)
@@ -423,7 +431,9 @@ static __attribute__((noinline)) void takes_srq(struct mock *m)
 	STAY;
 }
 
-/* The program as another test would be: a child breaks the order, and is killed as if nothing were. */
+/*
+ * The program as another test would be: a child breaks the order, and is killed as if nothing were.
+ */
 static int other_test(void)
 {
 	const struct rlimit none = {0};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a process that exchanges pages and a process that reaches into it wait for each
- * other, piece by piece, and each has its turn. Neither waits for a process that was killed in the middle, even while its parent has not
- * asked for its status, nor because many others are stopped. The daemon, which waits for nobody, is
- * told. A thread that has reached before makes no system call for it, and a forked child is not
- * taken for its parent.
+ * other, piece by piece, and each has its turn. Neither waits for a process that was killed in the
+ * middle, even while its parent has not asked for its status, nor because many others are stopped.
+ * The daemon, which waits for nobody, is told. A thread that has reached before makes no system
+ * call for it, and a forked child is not taken for its parent.
  */
 #include <linux/seccomp.h>
 #include <setjmp.h>
@@ -353,8 +353,8 @@ static int let_end(pid_t pid)
 
 /*
  * A process that is stopped at any instruction before it has begun with a piece loses its word to
- * another one. When it goes on it leaves the piece of that one alone, whether that one has committed
- * it or is about to.
+ * another one. When it goes on it leaves the piece of that one alone, whether that one has
+ * committed it or is about to.
  */
 static void test_stopped_anywhere(void **state)
 {
@@ -434,8 +434,9 @@ static void test_pieces(void **state)
 }
 
 /*
- * A process whose life in the device has been ended takes back what it had announced, at any moment.
- * That is no other thread's: the daemon takes it back at the same time, and then it is free.
+ * A process whose life in the device has been ended takes back what it had announced, at any
+ * moment. That is no other thread's: the daemon takes it back at the same time, and then it is
+ * free.
  */
 static void test_forget(void **state)
 {
@@ -473,7 +474,10 @@ static void test_forget(void **state)
 	}
 }
 
-/* A thread that waits has its turn before the next piece. One that is stopped while it waits has not. */
+/*
+ * A thread that waits has its turn before the next piece. One that is stopped while it waits has
+ * not.
+ */
 static void test_turns(void **state)
 {
 	enum { PIECES = 20 };

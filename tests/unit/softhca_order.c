@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Checks the order of locks: softhca_order.h. Each thread keeps what it has taken, and no lock protects
- * that: a signal handler on top of device code takes none. A thread can be thrown out of any instruction
- * here; then the words of its locks name another life than the one that it has begun.
+ * Checks the order of locks: softhca_order.h. Each thread keeps what it has taken, and no lock
+ * protects that: a signal handler on top of device code takes none. A thread can be thrown out of
+ * any instruction here; then the words of its locks name another life than the one that it has
+ * begun.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -114,7 +115,10 @@ static void find(const struct sh_dev *dev, struct sh_lock *lock, struct taken *t
 	t->number = (uint32_t)(in / sizeof(struct sh_exec));
 }
 
-/* Does this thread still have it? Of another instance the memory may be gone, and the thread has no slot there. */
+/*
+ * Does this thread still have it? Of another instance the memory may be gone, and the thread has no
+ * slot there.
+ */
 static bool has(const struct sh_dev *dev, const struct taken *t)
 {
 	return t->lock && t->inst == dev->inst && t->word == sh_self.word &&
@@ -185,7 +189,10 @@ static void broken(enum order_broken how, const struct taken *wants, const struc
 	order_on_break(how, &w, has ? &h : NULL);
 }
 
-/* WAITS: this thread is about to take the lock. HAD: it has it, and would have waited. TRIED: it has it. */
+/*
+ * WAITS: this thread is about to take the lock. HAD: it has it, and would have waited. TRIED: it
+ * has it.
+ */
 enum when { WAITS, HAD, TRIED };
 
 static void check(struct sh_dev *dev, struct sh_lock *lock, enum when when, const struct frame *f)

@@ -348,7 +348,10 @@ static void every_bit(void **state)
 	}
 }
 
-/* The checksum of UDP over IPv6, of a whole packet and of one that was cut; the ICRC stays what it was. */
+/*
+ * The checksum of UDP over IPv6, of a whole packet and of one that was cut; the ICRC stays what it
+ * was.
+ */
 static void udp_sum(void **state)
 {
 	uint8_t p[128];

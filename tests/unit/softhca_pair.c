@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The provider's part of queue pairs, for unit tests of the transport: see softhca_pair.h. One thread. */
+/*
+ * The provider's part of queue pairs, for unit tests of the transport: see softhca_pair.h. One
+ * thread.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>

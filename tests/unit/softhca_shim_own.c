@@ -80,7 +80,10 @@ static void test_slots(void **state)
 	assert_true(slots_lead_elsewhere(name, fn, 1));
 	*at = fn[0];
 	assert_false(slots_lead_elsewhere(name, fn, 1));
-	/* What was noted before says nothing of objects that come later, nor of those that have gone. */
+	/*
+	 * What was noted before says nothing of objects that come later, nor of those that have
+	 * gone.
+	 */
 	for (int i = 0; i < 3; i++) {
 		unsigned long long before = adds;
 		void *other = dlopen("libresolv.so.2", RTLD_NOW);

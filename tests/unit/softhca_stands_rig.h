@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A victim (softhca_stop_rig.h) whose life in the device cannot be ended stays stopped while the test
- * makes calls.
+ * A victim (softhca_stop_rig.h) whose life in the device cannot be ended stays stopped while the
+ * test makes calls.
  */
 #ifndef SOFTHCA_STANDS_RIG_H
 #define SOFTHCA_STANDS_RIG_H
@@ -114,8 +114,9 @@ static struct {
 } taken_next;
 
 /*
- * The victim is stopped before it does anything, and will seem to have taken the requester's lock of
- * this QP as soon as that is free: taking_copy() sees to it, or what else the test puts in place.
+ * The victim is stopped before it does anything, and will seem to have taken the requester's lock
+ * of this QP as soon as that is free: taking_copy() sees to it, or what else the test puts in
+ * place.
  */
 static pid_t stand_to_take(struct scene *s, struct tqp *qp)
 {

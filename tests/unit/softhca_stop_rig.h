@@ -351,8 +351,8 @@ static inline void stop_at_each(const struct plot *plot,
 	}
 	print_message("# %s: %u instructions, stopped at %u\n", plot->name, n, thrown);
 	/*
-	 * Under a sanitizer, which makes the ways long, there are few points, and most of them are in
-	 * its own code.
+	 * Under a sanitizer, which makes the ways long, there are few points, and most of them are
+	 * in its own code.
 	 */
 	assert_true(thrown > 3 || SANITIZED);
 }

@@ -150,7 +150,9 @@ static void given_up(void **state)
 	mock_free(m);
 }
 
-/* A record that is none: its numbers lead nowhere, its slots become free, and the next one comes. */
+/*
+ * A record that is none: its numbers lead nowhere, its slots become free, and the next one comes.
+ */
 static void scribbled(void **state)
 {
 	static const struct {

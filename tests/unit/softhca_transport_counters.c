@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a port counts each packet that it sends or receives once, as a card's does: also one
- * that no QP is there for, one for several members of a group, one that is damaged on its way, or that
- * the fabric doubles. The words of its data include the octets that fill up a payload.
+ * that no QP is there for, one for several members of a group, one that is damaged on its way, or
+ * that the fabric doubles. The words of its data include the octets that fill up a payload.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,10 @@ static void test_group(void **state)
 			assert_int_equal(traffic(hca).rcv_multicast, i);
 		}
 	}
-	/* It met its fate where it divides: it has left its sender, and no port of a host has got it. */
+	/*
+	 * It met its fate where it divides: it has left its sender, and no port of a host has got
+	 * it.
+	 */
 	fault(SH_FAULT_CORRUPT);
 	tqp_send(&p.a, &wr);
 	assert_int_equal(traffic(0).xmit_multicast, 3);

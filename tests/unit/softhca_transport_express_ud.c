@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: datagrams take the express way, also to a multicast group that has one member. A group that
- * has several or none, or whose table is being changed, takes the ordinary way.
+ * Description: datagrams take the express way, also to a multicast group that has one member. A
+ * group that has several or none, or whose table is being changed, takes the ordinary way.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -74,7 +74,10 @@ static void test_datagrams(void **state)
 	}
 }
 
-/* Makes a's region device memory, and one for b behind it, which has this key. Returns where that is. */
+/*
+ * Makes a's region device memory, and one for b behind it, which has this key. Returns where that
+ * is.
+ */
 static uint8_t *in_device_memory(uint32_t key)
 {
 	struct sh_dev *dev = &p.m->dev;
@@ -224,9 +227,9 @@ static void hold_groups(void *arg)
 }
 
 /*
- * A process is stopped with the groups' table of an HCA while another one is in a chain of datagrams,
- * which goes on. If the table is being changed, it first lets go what it holds at the receiver, where
- * the last message may wait.
+ * A process is stopped with the groups' table of an HCA while another one is in a chain of
+ * datagrams, which goes on. If the table is being changed, it first lets go what it holds at the
+ * receiver, where the last message may wait.
  */
 static void test_group_held(void **state)
 {
@@ -276,7 +279,9 @@ static void test_group_held(void **state)
 		assert_int_equal(sh_trylock(&p.m->dev, &tqp_ctx(&p.b)->rlock), 0);
 		sh_unlock(&p.m->dev, &tqp_ctx(&p.b)->rlock);
 		mock_kill(child);
-		/* As the daemon leaves it that is killed there: the ordinary way finds the member. */
+		/*
+		 * As the daemon leaves it that is killed there: the ordinary way finds the member.
+		 */
 		sh_deliver_mcast(&p.m->dev, &d, &resp);
 		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 2);
 		sh_hca(&p.m->dev, at)->mcgs_seq++;

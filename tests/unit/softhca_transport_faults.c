@@ -492,7 +492,9 @@ static void test_limit_order(void **state)
 			tpair_recv(&p, (uint32_t)i * 1000, 1000);
 		send_length(&p, len[0]);
 		expect_lengths(&p, len, 1);
-		/* The second one leaves after 835 us, and then the link is free after another 115. */
+		/*
+		 * The second one leaves after 835 us, and then the link is free after another 115.
+		 */
 		p.m->copy_ns = kind == SLOW_COPY ? MS / 2 : 0;
 		send_length(&p, len[1]);
 		p.m->copy_ns = 0;
@@ -516,8 +518,8 @@ static void test_limit_order(void **state)
 }
 
 /*
- * A packet that leaves twice waits behind those before it, and takes the link's time twice. A message of one packet
- * arrives twice over UC.
+ * A packet that leaves twice waits behind those before it, and takes the link's time twice. A
+ * message of one packet arrives twice over UC.
  */
 static void test_limit_twice(void **state)
 {
@@ -547,7 +549,10 @@ static void test_limit_twice(void **state)
 	tpair_close(&p);
 }
 
-/* Two limits: a packet waits for both links, and none overtakes one that has waited longer for the other. */
+/*
+ * Two limits: a packet waits for both links, and none overtakes one that has waited longer for the
+ * other.
+ */
 static void test_two_limits(void **state)
 {
 	struct sh_fault_rule *slow, *busy;

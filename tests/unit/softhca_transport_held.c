@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what a requester has to put off, because a thread that stands has a lock, does not depend
- * on what others do meanwhile. A message that was acknowledged completes although its receiver has gone; data
- * that was read is not read again; an event comes although its sender has ended; a QP goes on although its
- * timer could not be set, or its thread was thrown. What is put off again and again takes no more
- * room.
+ * Description: what a requester has to put off, because a thread that stands has a lock, does not
+ * depend on what others do meanwhile. A message that was acknowledged completes although its
+ * receiver has gone; data that was read is not read again; an event comes although its sender has
+ * ended; a QP goes on although its timer could not be set, or its thread was thrown. What is put
+ * off again and again takes no more room.
  */
 #include "softhca/device/transport/requester.h"
 #include "softhca_stands_rig.h"
@@ -170,8 +170,8 @@ static void test_thrown_after_leaving(void **state)
 }
 
 /*
- * The thread is thrown after its data has come and the CQE is put off, and before it notes that: the data
- * is read again, and the timer of another thread has it go on.
+ * The thread is thrown after its data has come and the CQE is put off, and before it notes that:
+ * the data is read again, and the timer of another thread has it go on.
  */
 static void test_read_again(void **state)
 {
@@ -201,7 +201,10 @@ static void test_read_again(void **state)
 	finish(s);
 }
 
-/* The thread is thrown when it has put off what it had to do, and its engine has not come to its end. */
+/*
+ * The thread is thrown when it has put off what it had to do, and its engine has not come to its
+ * end.
+ */
 static void thrown_in_engine(struct scene *s, struct tqp *qp)
 {
 	const uint32_t token = ++tqp_ctx(qp)->engine_seq;
@@ -217,8 +220,8 @@ static void thrown_in_engine(struct scene *s, struct tqp *qp)
 }
 
 /*
- * An answer that is held outlives that. The receiver is gone by the time that the sender looks again; or
- * the CQ is to be had already when the thread goes on.
+ * An answer that is held outlives that. The receiver is gone by the time that the sender looks
+ * again; or the CQ is to be had already when the thread goes on.
  */
 static void held_when_thrown(uint8_t opcode, bool at_once)
 {
@@ -290,7 +293,10 @@ static void test_failed_when_thrown(void **state)
 	}
 }
 
-/* The card fails before the helper thread comes back to an engine that was left: nothing more is sent. */
+/*
+ * The card fails before the helper thread comes back to an engine that was left: nothing more is
+ * sent.
+ */
 static void test_silent_after_leaving(void **state)
 {
 	struct scene *s = begin();

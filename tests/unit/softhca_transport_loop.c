@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the wire's loopback. What a receiver gets is what stands in the bytes of packets, for
- * each operation of RC, UC and XRC. A wrong bit in a request or an answer is found by the check
+ * Description: the wire's loopback. What a receiver gets is what stands in the bytes of packets,
+ * for each operation of RC, UC and XRC. A wrong bit in a request or an answer is found by the check
  * of the ICRC, and reliable services recover.
  */
 #include <setjmp.h>

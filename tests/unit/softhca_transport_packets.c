@@ -107,8 +107,8 @@ static void test_sequence(void **state)
 }
 
 /*
- * An acknowledgement never names the PSN of an answer that the requester may be waiting for: Linux's
- * Soft-RoCE takes it for the answer, and completes a READ without data.
+ * An acknowledgement never names the PSN of an answer that the requester may be waiting for:
+ * Linux's Soft-RoCE takes it for the answer, and completes a READ without data.
  */
 static void test_duplicates_before_reads(void **state)
 {
@@ -132,7 +132,10 @@ static void test_duplicates_before_reads(void **state)
 	deliver(request(SH_PKT_WRITE, F | L, P + 7, 1, 10));
 	deliver(request(SH_PKT_WRITE, F | L, P + 7, 1, 10));
 	nak(SH_AETH_ACK, P + 7);
-	/* More of them than results are kept: the atomic operation is behind the oldest one that is known. */
+	/*
+	 * More of them than results are kept: the atomic operation is behind the oldest one that is
+	 * known.
+	 */
 	for (uint32_t i = 0; i < SH_QP_ATOMICS; i++)
 		assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + 8 + i, 1, 8)),
 				 SH_PKT_READ_RESP);
@@ -373,8 +376,8 @@ static void test_not_for_this_qp(void **state)
 }
 
 /*
- * A thread that was thrown, or has died, has listed the last of as many as there is room for, and has not executed it. The
- * requester may still ask for the answer to the first one.
+ * A thread that was thrown, or has died, has listed the last of as many as there is room for, and
+ * has not executed it. The requester may still ask for the answer to the first one.
  */
 static void test_read_listed(void **state)
 {

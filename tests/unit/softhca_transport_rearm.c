@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a thread in device code that was switched out is soon armed again, so that others can
- * end its life there if it is stopped (softhca/device/memory/life.h). The test switches a sender out
- * at each instruction, and counts how many it executes until it has armed itself again.
+ * Description: a thread in device code that was switched out is soon armed again, so that others
+ * can end its life there if it is stopped (softhca/device/memory/life.h). The test switches a
+ * sender out at each instruction, and counts how many it executes until it has armed itself again.
  */
 #include <endian.h>
 #include <setjmp.h>
@@ -30,7 +30,8 @@ static uint64_t peek(pid_t pid, const void *at)
 
 /*
  * A step switches the sender out, and the kernel then clears the word. So what is found there was
- * stored by the last instruction. While a sender is pinned, and outside of sh_catch(), nothing counts.
+ * stored by the last instruction. While a sender is pinned, and outside of sh_catch(), nothing
+ * counts.
  */
 static unsigned int longest_way(const struct plot *plot, unsigned int *pinned)
 {

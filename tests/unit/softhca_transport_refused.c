@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a sender is stopped at many of its instructions while its request is refused, and its
- * life in the device is ended. As soon as the receiver's QP is in ERR, the sender has the completion of
- * a request that was refused, at once and without a time-out: whether the receiver leaves its QP in
- * ERR, resets it meanwhile, or connects it again. The same holds where the thread does not get the
- * lock of its QP back, for a message that has arrived, and for one whose memory is gone.
+ * Description: a sender is stopped at many of its instructions while its request is refused, and
+ * its life in the device is ended. As soon as the receiver's QP is in ERR, the sender has the
+ * completion of a request that was refused, at once and without a time-out: whether the receiver
+ * leaves its QP in ERR, resets it meanwhile, or connects it again. The same holds where the thread
+ * does not get the lock of its QP back, for a message that has arrived, and for one whose memory is
+ * gone.
  */
 #include "softhca/device/queues/qp_halves.h"
 #include "softhca_stands_rig.h"

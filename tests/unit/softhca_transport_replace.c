@@ -291,7 +291,9 @@ static void test_write(void **state)
 		play_out(&plays[i]);
 }
 
-/* A key that neither SRQ's PD and domain allow opens nothing while one SRQ takes the other's place. */
+/*
+ * A key that neither SRQ's PD and domain allow opens nothing while one SRQ takes the other's place.
+ */
 static void test_stray(void **state)
 {
 	static const struct play plays[] = {
@@ -305,7 +307,9 @@ static void test_stray(void **state)
 		play_out(&plays[i]);
 }
 
-/* The sender is killed in the middle of a message, and the receiver's QP flushes what it had begun. */
+/*
+ * The sender is killed in the middle of a message, and the receiver's QP flushes what it had begun.
+ */
 static void test_flush(void **state)
 {
 	static const struct play play = {"flush", MLX4_OPCODE_SEND, 2500, PACKETS, false};

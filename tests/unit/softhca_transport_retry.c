@@ -402,9 +402,9 @@ static void test_storm(void **state)
 }
 
 /*
- * The first packet that answers a READ is lost, and the others are late: a fabric holds them back, or
- * the thread that delivers them had no processor. They all arrive at once. The requester goes back
- * once for them.
+ * The first packet that answers a READ is lost, and the others are late: a fabric holds them back,
+ * or the thread that delivers them had no processor. They all arrive at once. The requester goes
+ * back once for them.
  */
 static void test_late_read(void **state)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: the express responder and the ordinary one refuse the same requests. The express one
- * leaves each of them to the ordinary one with nothing changed; the ordinary one answers it, or drops
- * it, as the table says. Both raise the event of an SRQ that falls below its limit.
+ * leaves each of them to the ordinary one with nothing changed; the ordinary one answers it, or
+ * drops it, as the table says. Both raise the event of an SRQ that falls below its limit.
  */
 #include "softhca_rules_rig.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a sender is stopped at many of its instructions, its life in the device cannot be
- * ended, and it stays stopped. What others call returns all the same: senders to the same queues, and
- * the receiver, which sends, arms its CQ and fails. Nothing is lost: when the sender goes on, all
- * messages have arrived once, and each request has its one completion. So it is with a thread that is
- * stopped with the lock of a CQ alone, with that of an event queue or of a word; UC and UD may lose a message,
- * but no receive.
+ * ended, and it stays stopped. What others call returns all the same: senders to the same queues,
+ * and the receiver, which sends, arms its CQ and fails. Nothing is lost: when the sender goes on,
+ * all messages have arrived once, and each request has its one completion. So it is with a thread
+ * that is stopped with the lock of a CQ alone, with that of an event queue or of a word; UC and UD
+ * may lose a message, but no receive.
  */
 #include "softhca/device/memory/event.h"
 #include "softhca_stands_rig.h"
@@ -202,7 +202,9 @@ static void test_taken_meanwhile(void **state)
 
 /* ---- the thread that stands has one lock, and none of those that come before it ---- */
 
-/* The sender refuses its own request; the peer does; the memory of the request has gone unnoticed. */
+/*
+ * The sender refuses its own request; the peer does; the memory of the request has gone unnoticed.
+ */
 enum failure { OF_SENDER, OF_PEER, OF_MEMORY };
 struct failing {
 	struct plot plot;
@@ -210,9 +212,9 @@ struct failing {
 };
 
 /*
- * A request fails while the CQ of the send queue is not to be had. Nothing is done by halves: the QP
- * fails later, and then the request has its completion, before that of the next one, which is not
- * sent.
+ * A request fails while the CQ of the send queue is not to be had. Nothing is done by halves: the
+ * QP fails later, and then the request has its completion, before that of the next one, which is
+ * not sent.
  */
 static void fails_later(const struct failing *f)
 {

@@ -210,7 +210,10 @@ static void finds_it_open(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c
 	assert_int_equal(copy, 1);
 }
 
-/* It begins its next life with nothing armed, since it does in order there what cannot be left half done. */
+/*
+ * It begins its next life with nothing armed, since it does in order there what cannot be left half
+ * done.
+ */
 static void test_lands_by_itself(void **state)
 {
 	struct mock *m = mock_new(NULL);

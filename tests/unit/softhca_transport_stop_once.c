@@ -38,8 +38,8 @@ static void none_vanishes(struct scene *s, const struct plot *plot, pid_t pid)
 }
 
 /*
- * How many WRITEs with immediate data of the victim have told the receiver. Asserts that each of them
- * is in a receive of its own.
+ * How many WRITEs with immediate data of the victim have told the receiver. Asserts that each of
+ * them is in a receive of its own.
  */
 static unsigned int immediates(struct scene *s)
 {
@@ -143,7 +143,9 @@ static void test_done_once(void **state)
 		steps_of(&plots[i], &visible);
 		assert_int_not_equal(visible, 0);
 		thrown = 0;
-		/* The instructions around the one that makes it visible are the ones that matter. */
+		/*
+		 * The instructions around the one that makes it visible are the ones that matter.
+		 */
 		for (unsigned int at = visible - 3; at < visible + far;
 		     at += at < visible + 5 ? 1 : apart) {
 			enum stopped how = stop_at(&plots[i], at, others_go_on);

@@ -287,7 +287,10 @@ static void test_qp1_waits_for_none(void **state)
 		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
 		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
 		assert_memory_equal(p.bmem + 40, mad, sizeof(mad));
-		/* However often it was tried, the ports count it once; the switch's is none of an HCA. */
+		/*
+		 * However often it was tried, the ports count it once; the switch's is none of an
+		 * HCA.
+		 */
 		assert_int_equal(hca->traffic[0].rcv_packets, 1);
 		assert_int_equal(tqp_ctx(&p.b)->long_rcv_data, sizeof(mad));
 		assert_int_equal(sh_hca(&p.m->dev, 0)->traffic[0].xmit_packets, which < 5);

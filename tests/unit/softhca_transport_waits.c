@@ -220,7 +220,10 @@ static void test_receiver_not_ready(void **state)
 	mock_advance(p.m, UINT64_C(1000000000));
 	assert_true(is_due(SH_DUE_RNR, p.a.qpn, &due)); /* now it is the second message */
 	assert_int_equal(due.untaken, 0);
-	/* Not the receiver is what it waits for, but a lock that a stopped thread has (sh_put_off()). */
+	/*
+	 * Not the receiver is what it waits for, but a lock that a stopped thread has
+	 * (sh_put_off()).
+	 */
 	qp->rnr_waiting = SH_PUT_OFF;
 	assert_false(is_due(SH_DUE_RNR, p.a.qpn, NULL));
 	assert_true(is_due(SH_DUE_ACK, p.a.qpn, &due));
@@ -394,7 +397,9 @@ static void test_attention(void **state)
 	tpair_close(&p);
 }
 
-/* What leaves the instance, the wire's engine carries on, whatever the process that posted it does. */
+/*
+ * What leaves the instance, the wire's engine carries on, whatever the process that posted it does.
+ */
 static void test_wire(void **state)
 {
 	struct sh_due due;

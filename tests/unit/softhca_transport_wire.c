@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the wire's engine: every operation, losses at each place, windows, retries, peers that do not
- * answer.
+ * Description: the wire's engine: every operation, losses at each place, windows, retries, peers
+ * that do not answer.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -138,7 +138,10 @@ static void test_last_packet(void **state)
 	}
 }
 
-/* The answers are only late: at each packet the requester may already have sent its oldest one again. */
+/*
+ * The answers are only late: at each packet the requester may already have sent its oldest one
+ * again.
+ */
 static void test_late_answers(void **state)
 {
 	static const uint8_t all[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE,
@@ -323,8 +326,9 @@ static void test_one_run(void **state)
 }
 
 /*
- * An ACK of what has not left yet says nothing: it is of another life of these QPs, or a stranger's.
- * Of what has left once it does, also after the requester went back: the answers may have been lost.
+ * An ACK of what has not left yet says nothing: it is of another life of these QPs, or a
+ * stranger's. Of what has left once it does, also after the requester went back: the answers may
+ * have been lost.
  */
 static void test_early_ack(void **state)
 {
@@ -402,7 +406,9 @@ static void test_dead_peer(void **state)
 	}
 }
 
-/* The receiver is not ready: the requester waits, and takes none of the packets behind for a loss. */
+/*
+ * The receiver is not ready: the requester waits, and takes none of the packets behind for a loss.
+ */
 static void test_not_ready(void **state)
 {
 	struct tpair p;
@@ -427,8 +433,8 @@ static void test_not_ready(void **state)
 }
 
 /*
- * A program leaves what it sends to the engine, which may come late. Until it has been there, the QP does not end, and is
- * not reset; if it never comes, nothing waits.
+ * A program leaves what it sends to the engine, which may come late. Until it has been there, the
+ * QP does not end, and is not reset; if it never comes, nothing waits.
  */
 static void test_ends_early(void **state)
 {
@@ -500,7 +506,10 @@ static void open_with_engine(struct tpair *p, uint32_t type)
 	tfill(p->amem, TMEM, 7);
 }
 
-/* The QP ends when the rest has left, whose answers are nobody's concern. looked: the engine looks at its send queue before. */
+/*
+ * The QP ends when the rest has left, whose answers are nobody's concern. looked: the engine looks
+ * at its send queue before.
+ */
 static void ends_when_sent(struct tpair *p, bool looked)
 {
 	if (looked)
@@ -513,8 +522,9 @@ static void ends_when_sent(struct tpair *p, bool looked)
 }
 
 /*
- * More than a window has been posted, or has been while the requester waits for the answer to a packet that it has sent
- * again: a card would have sent it all. The QP does not end before it has left once, whatever comes in between.
+ * More than a window has been posted, or has been while the requester waits for the answer to a
+ * packet that it has sent again: a card would have sent it all. The QP does not end before it has
+ * left once, whatever comes in between.
  */
 static void test_ends_behind(void **state)
 {
@@ -555,7 +565,10 @@ static void test_ends_behind(void **state)
 	}
 }
 
-/* What the engine does itself never leaves: of a QP whose packets have left, a NOP behind them is no reason to wait. */
+/*
+ * What the engine does itself never leaves: of a QP whose packets have left, a NOP behind them is
+ * no reason to wait.
+ */
 static void test_ends_with_nop(void **state)
 {
 	struct tpair p;
@@ -576,7 +589,10 @@ static void test_ends_with_nop(void **state)
 	tpair_close(&p);
 }
 
-/* A loss takes one of the retries, but the peer that tells of it is there: all that was posted still leaves. */
+/*
+ * A loss takes one of the retries, but the peer that tells of it is there: all that was posted
+ * still leaves.
+ */
 static void test_ends_after_loss(void **state)
 {
 	const uint32_t len = 150 * TMTU;
@@ -600,7 +616,10 @@ static void test_ends_after_loss(void **state)
 	}
 }
 
-/* As on a card, what has left once ends with the QP, whether it has arrived or not; and so does what a receiver is not ready for. */
+/*
+ * As on a card, what has left once ends with the QP, whether it has arrived or not; and so does
+ * what a receiver is not ready for.
+ */
 static void test_ends_unanswered(void **state)
 {
 	struct tpair p;

@@ -140,7 +140,10 @@ static void test_qp1(void **state)
 	tpair_close(&p);
 }
 
-/* Ports without a LID, as cards and Soft-RoCE have, are reached by GID; addresses behind the network are not. */
+/*
+ * Ports without a LID, as cards and Soft-RoCE have, are reached by GID; addresses behind the
+ * network are not.
+ */
 static void test_gids(void **state)
 {
 	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC};
@@ -179,8 +182,9 @@ static void arrives(struct tpair *p, const uint8_t mgid[16], uint64_t ports)
 }
 
 /*
- * a is the only member of a group in its instance, then b is one, too. What either sends goes to the wire once, and to each of
- * them once. What comes from there goes to the members at the ports that it came to.
+ * a is the only member of a group in its instance, then b is one, too. What either sends goes to
+ * the wire once, and to each of them once. What comes from there goes to the members at the ports
+ * that it came to.
  */
 static void group(const uint8_t mgid[16], uint16_t dlid)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what is left to the wire's engine, packets of strangers, faults of the links to other instances, and ports that
- * go down.
+ * Description: what is left to the wire's engine, packets of strangers, faults of the links to
+ * other instances, and ports that go down.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,8 +61,8 @@ static enum sh_copy watch_copy(void *h, uint32_t dst_ctx, const struct sh_seg *d
 }
 
 /*
- * Whenever the wire's engine is killed, the QP says that the engine had it. Here it has a datagram that
- * stays in the instance, in front of one that leaves.
+ * Whenever the wire's engine is killed, the QP says that the engine had it. Here it has a datagram
+ * that stays in the instance, in front of one that leaves.
  */
 static void test_token(void **state)
 {
@@ -206,7 +206,9 @@ static void test_fate_of_thrown(void **state)
 	tpair_close(&p);
 }
 
-/* One message of each operation, whose packets arrive out of order, late, or one after the other. */
+/*
+ * One message of each operation, whose packets arrive out of order, late, or one after the other.
+ */
 static void test_late_links(void **state)
 {
 	static const uint32_t kinds[] = {SH_FAULT_JITTER, SH_FAULT_REORDER, SH_FAULT_LIMIT};
@@ -250,7 +252,10 @@ static void set_delay(struct tpair *p, uint64_t us)
 	p->m->inst->faults.active = us ? SH_ACTIVE_FAULTS : 0;
 }
 
-/* What a fault holds back, a request or an answer, does not leave a port that is down meanwhile, and is counted as what does not. */
+/*
+ * What a fault holds back, a request or an answer, does not leave a port that is down meanwhile,
+ * and is counted as what does not.
+ */
 static void test_port_goes_down(void **state)
 {
 	(void)state;

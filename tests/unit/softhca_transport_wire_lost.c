@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the wire's engine is killed, and the daemon with it. Each process finds that out, and
- * takes its requesters back: those that the engine had not begun, and those that it was in the midst
- * of. Their requests run out of retries, as without a cable. What was lost of UC has been sent. So it
- * is if the lock of a QP is not to be had at that moment. A process leaves alone what it runs itself,
- * what stays in the instance, QPs of others, and a card that has failed.
+ * Description: the wire's engine is killed, and the daemon with it. Each process finds that out,
+ * and takes its requesters back: those that the engine had not begun, and those that it was in the
+ * midst of. Their requests run out of retries, as without a cable. What was lost of UC has been
+ * sent. So it is if the lock of a QP is not to be had at that moment. A process leaves alone what
+ * it runs itself, what stays in the instance, QPs of others, and a card that has failed.
  */
 #include <unistd.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the wire's requesters repeat what is lost soon, and not what is late: where answers take long, few packets are
- * sent twice. A receiver that is not ready is asked as often as the QP allows, however long its answers take.
+ * Description: the wire's requesters repeat what is lost soon, and not what is late: where answers
+ * take long, few packets are sent twice. A receiver that is not ready is asked as often as the QP
+ * allows, however long its answers take.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +45,9 @@ static void late(struct tpair *p, uint8_t opcode, uint32_t len, uint64_t ns)
 	texpect(&p->acq[0], opcode, true, done++);
 }
 
-/* One message whose last packet, of so many, is lost. Returns after how many ms it was sent again. */
+/*
+ * One message whose last packet, of so many, is lost. Returns after how many ms it was sent again.
+ */
 static unsigned int lost(struct tpair *p, uint8_t opcode, uint32_t len, unsigned int packets)
 {
 	struct twr wr = tpair_wr(p, opcode, len);
@@ -76,7 +79,10 @@ static void test_late(void **state)
 		for (unsigned int n = 0; n < 100; n++)
 			late(&p, operations[i], len, 20 * MS);
 		assert_in_range(tqp_ctx(&p.a)->retries, 1, 3);
-		/* What has been learned of a peer holds for its other QPs, and what comes late now and then is waited for. */
+		/*
+		 * What has been learned of a peer holds for its other QPs, and what comes late now
+		 * and then is waited for.
+		 */
 		for (unsigned int n = 0; n < 100; n++)
 			late(&p, operations[i], len, n % 10 ? 0 : 30 * MS);
 		assert_in_range(tqp_ctx(&p.a)->retries, 1, 5);
@@ -97,7 +103,9 @@ static void test_rising(void **state)
 	tpair_close(&p);
 }
 
-/* However often a packet is lost, the next loss costs no more: what was repeated is not measured. */
+/*
+ * However often a packet is lost, the next loss costs no more: what was repeated is not measured.
+ */
 static void test_lost(void **state)
 {
 	struct tpair p;
@@ -114,7 +122,10 @@ static void test_lost(void **state)
 	tpair_close(&p);
 }
 
-/* What was busy once is not so for ever. Never longer than the QP's own time-out, four times 67 ms here. */
+/*
+ * What was busy once is not so for ever. Never longer than the QP's own time-out, four times 67 ms
+ * here.
+ */
 static void test_forgets(void **state)
 {
 	struct tpair p;
@@ -156,9 +167,10 @@ static void tick(struct tpair *p, uint64_t takes)
 }
 
 /*
- * The receiver is never ready. As often as the QP allows, the requester waits and sends again, and then its request fails: not
- * before a card's would, and not much later, although one packet that is sent ahead of time has two answers. code: of the wait;
- * takes: how long a packet and its answer take.
+ * The receiver is never ready. As often as the QP allows, the requester waits and sends again, and
+ * then its request fails: not before a card's would, and not much later, although one packet that
+ * is sent ahead of time has two answers. code: of the wait; takes: how long a packet and its answer
+ * take.
  */
 static void never_ready(uint32_t rnr_retry, uint32_t code, uint64_t takes)
 {

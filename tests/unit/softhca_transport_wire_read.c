@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: READs over the wire, which come in pieces: what a requester asks for again, and where an answer ends.
+ * Description: READs over the wire, which come in pieces: what a requester asks for again, and
+ * where an answer ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>

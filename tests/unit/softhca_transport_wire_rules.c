@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: packets that no instance sends but others may: with operations that the device does not have, with lengths
- * that no packet of a message has, and with keys that do not match.
+ * Description: packets that no instance sends but others may: with operations that the device does
+ * not have, with lengths that no packet of a message has, and with keys that do not match.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,8 +135,8 @@ static const struct message {
 };
 
 /*
- * A message of UC with a packet whose length does not fit is dropped, and the next one takes the receive that it may have
- * taken.
+ * A message of UC with a packet whose length does not fit is dropped, and the next one takes the
+ * receive that it may have taken.
  */
 static void test_lengths(void **state)
 {

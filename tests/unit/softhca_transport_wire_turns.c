@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what a thread of the wire's engine sends in one turn leaves together, in the order of each QP, and whoever
- * interrupts it.
+ * Description: what a thread of the wire's engine sends in one turn leaves together, in the order
+ * of each QP, and whoever interrupts it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -27,8 +27,8 @@ static struct {
 static unsigned int nwaits[2], flushes;
 
 /*
- * Throws the thread at an instruction: the kernel stops it after each, for a while from each time on that it asks
- * for its turn.
+ * Throws the thread at an instruction: the kernel stops it after each, for a while from each time
+ * on that it asks for its turn.
  */
 #define STEPS_EACH 150
 static struct {
@@ -343,8 +343,8 @@ static void test_reset(void **state)
 }
 
 /*
- * The thread is thrown at some packet of its turn. Each message of RC arrives once, and a datagram at most once: that one may be lost.
- * The other ones wait on.
+ * The thread is thrown at some packet of its turn. Each message of RC arrives once, and a datagram
+ * at most once: that one may be lost. The other ones wait on.
  */
 static void test_thrown_in_turn(void **state)
 {
@@ -386,7 +386,10 @@ static void test_thrown_in_turn(void **state)
 		assert_int_equal(thrown, 2 * 8);
 }
 
-/* The thread that is awake sends what was left to the helper thread, which finds nothing more to do, but looks. */
+/*
+ * The thread that is awake sends what was left to the helper thread, which finds nothing more to
+ * do, but looks.
+ */
 static void test_ahead(void **state)
 {
 	struct sh_proc *proc;
@@ -436,7 +439,10 @@ static void help(struct tpair *p)
 	sh_leave(&p->m->dev);
 }
 
-/* The thread is thrown at any instruction while its turn ends, and what it has sent is lost: it comes again. */
+/*
+ * The thread is thrown at any instruction while its turn ends, and what it has sent is lost: it
+ * comes again.
+ */
 static void test_thrown_at_end(void **state)
 {
 #ifdef __x86_64__
@@ -523,8 +529,8 @@ static void test_full(void **state)
 }
 
 /*
- * A program posts as fast as the thread sends. The thread has other things to do: its turn ends, and the helper thread is asked to go
- * on.
+ * A program posts as fast as the thread sends. The thread has other things to do: its turn ends,
+ * and the helper thread is asked to go on.
  */
 static void test_stream(void **state)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: PSNs that wrap at each packet of a message of any operation on the wire, also where a packet is lost.
+ * Description: PSNs that wrap at each packet of a message of any operation on the wire, also where
+ * a packet is lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +14,10 @@
 #define PACKETS 10
 #define BYTES	(PACKETS * TMTU - 5)
 
-/* Two messages, of which the first one begins that many packets before the wrap. lose: a packet, 0: none. */
+/*
+ * Two messages, of which the first one begins that many packets before the wrap. lose: a packet, 0:
+ * none.
+ */
 static void wraps(uint32_t type, uint8_t opcode, uint32_t before, unsigned int lose)
 {
 	uint32_t first = SH_PSN_MASK - before;

@@ -23,8 +23,8 @@
 #include "softhca_mock.h"
 
 /*
- * Two objects with locks, and words in each of them. An SRQ slot serves as such, and behind it in the order of
- * locks the place of CQs.
+ * Two objects with locks, and words in each of them. An SRQ slot serves as such, and behind it in
+ * the order of locks the place of CQs.
  */
 struct pair {
 	struct mock *m;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a subnet manager gives all ports and the switch other LIDs, one after the other, by directed
- * routes. Some belong to others until these get theirs; in the end each LID leads to the port that has it.
+ * Description: a subnet manager gives all ports and the switch other LIDs, one after the other, by
+ * directed routes. Some belong to others until these get theirs; in the end each LID leads to the
+ * port that has it.
  */
 #include "softhca/device/transport/fabric.h"
 #include "softhca/kernel/ports.h"

@@ -49,7 +49,10 @@ static long ask(struct rig *r, size_t size)
 	return (n - 64 - 56) / (long)size;
 }
 
-/* The key of the subnet manager: none, the right one, in either byte order, and others, which get no answer. */
+/*
+ * The key of the subnet manager: none, the right one, in either byte order, and others, which get
+ * no answer.
+ */
 static void keys(void **state)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A client on host 0 and a server on host 1, agents of a vendor's class, in which long messages go both
- * ways.
+ * A client on host 0 and a server on host 1, agents of a vendor's class, in which long messages go
+ * both ways.
  */
 #ifndef TESTS_UNIT_SOFTHCA_UMAD_SERVER_H
 #define TESTS_UNIT_SOFTHCA_UMAD_SERVER_H

@@ -264,7 +264,10 @@ static void test_wrong_peers(void **state)
 	}
 }
 
-/* The address of the network whose number is a peer's LID has none. And there may be so many peers, not more. */
+/*
+ * The address of the network whose number is a peer's LID has none. And there may be so many peers,
+ * not more.
+ */
 static void test_many_peers(void **state)
 {
 	struct sh_wire_words words = {.wire = "127.0.77.1/24", .peers = {"5=127.0.99.5"}};
@@ -462,7 +465,10 @@ static void test_flips(void **state)
 	}
 }
 
-/* Nothing of IPv6 is hidden: what is wrong is no other identification, and the addresses count in full. */
+/*
+ * Nothing of IPv6 is hidden: what is wrong is no other identification, and the addresses count in
+ * full.
+ */
 static void test_ipv6(void **state)
 {
 	(void)state;
@@ -595,7 +601,10 @@ static void test_operations(void **state)
 				}
 }
 
-/* A card's notification of congestion: right, and nothing for a QP, from any port. A damaged one is neither. */
+/*
+ * A card's notification of congestion: right, and nothing for a QP, from any port. A damaged one is
+ * neither.
+ */
 static void test_notice(void **state)
 {
 	static const char cnp[] = "45c2003c718c40004011 91610a0011010a001201 000012b700280000 "

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: packets that leave by a socket of UDP, one by one or several to a datagram: the receiver
- * has the same bytes in the same order, whatever the kernel takes apart, and each ICRC is right.
+ * Description: packets that leave by a socket of UDP, one by one or several to a datagram: the
+ * receiver has the same bytes in the same order, whatever the kernel takes apart, and each ICRC is
+ * right.
  */
 #include <errno.h>
 #include <poll.h>
@@ -137,7 +138,10 @@ struct taken {
 	uint32_t packets, datagrams;
 };
 
-/* The identifications that ICRCs are for: as the kernel gives them to a datagram that it takes apart, or 0. */
+/*
+ * The identifications that ICRCs are for: as the kernel gives them to a datagram that it takes
+ * apart, or 0.
+ */
 enum ids { IN_DATAGRAM, ZERO, ANY };
 
 static void same_bytes(const struct ends *e, const unsigned char *bytes, size_t n,
@@ -255,7 +259,10 @@ static void test_foreign(void **state)
 	end(&e);
 }
 
-/* Lengths and headers that do not fit together, packets without payload, and more than a datagram holds. */
+/*
+ * Lengths and headers that do not fit together, packets without payload, and more than a datagram
+ * holds.
+ */
 static void test_mixed(void **state)
 {
 	struct ends e = begin(true, true);
@@ -288,7 +295,9 @@ static void test_mixed(void **state)
 	end(&e);
 }
 
-/* The same packets from where payloads are best put. Only those that find no room there are copied. */
+/*
+ * The same packets from where payloads are best put. Only those that find no room there are copied.
+ */
 static void test_in_place(void **state)
 {
 	placed = 0;
@@ -328,8 +337,8 @@ static void test_two_ways(void **state)
 }
 
 /*
- * A kernel that does not take this datagram apart: the packets go one by one, with identification 0, as any receiver accepts
- * them. The caller learns of it, and merges no more.
+ * A kernel that does not take this datagram apart: the packets go one by one, with identification
+ * 0, as any receiver accepts them. The caller learns of it, and merges no more.
  */
 static void test_refused(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Two QPs that take each other for QPs of other instances: what one sends is encoded, waits in a queue
- * of the test, which may lose it, and is decoded for the other one.
+ * Two QPs that take each other for QPs of other instances: what one sends is encoded, waits in a
+ * queue of the test, which may lose it, and is decoded for the other one.
  */
 #ifndef TESTS_UNIT_SOFTHCA_WIRE_RIG_H
 #define TESTS_UNIT_SOFTHCA_WIRE_RIG_H
@@ -51,8 +51,8 @@ static inline struct sh_roce_way way_to(uint16_t dlid)
 }
 
 /*
- * As if the thread had been stopped here, another one had ended its life, and it went on: the kernel
- * would send it there.
+ * As if the thread had been stopped here, another one had ended its life, and it went on: the
+ * kernel would send it there.
  */
 static inline void be_thrown(void)
 {

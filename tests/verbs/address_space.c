@@ -3,9 +3,8 @@
  * Description: programs with low limits (setrlimit) use verbs like others. 1 GiB of address space
  * is enough, also for more queues and regions than are mapped at first. If a limit keeps a sender
  * from mapping its peer's memory, messages, RDMA and atomics arrive anyway. If a limit makes a call
- * fail, errno is ENOMEM or EMFILE, and all other processes go on. Whatever a limit leaves out, requests
- * time out. Much memory is 80 MiB, which a
- * limit of locked memory may forbid.
+ * fail, errno is ENOMEM or EMFILE, and all other processes go on. Whatever a limit leaves out,
+ * requests time out. Much memory is 80 MiB, which a limit of locked memory may forbid.
  * Quick: half
  */
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: more threads than softhca has stacks of its own post at once from handlers on alternate
- * stacks of the size that docs/softhca.md names. Nothing is written below them, and all messages arrive.
+ * Description: more threads than softhca has stacks of its own post at once from handlers on
+ * alternate stacks of the size that docs/softhca.md names. Nothing is written below them, and all
+ * messages arrive.
  * Quick: half
  */
 #include <pthread.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a signal handler posts from an alternate stack of the size that docs/softhca.md names,
- * also where it is the first post of its thread: SEND, RDMA WRITE, XRC SEND, a receive, the arming of a
- * CQ. The page below the stack cannot be touched. A handler may leave the stack with siglongjmp(). One
- * that opens a file needs no more than SIGSTKSZ has been for decades.
+ * Description: a signal handler posts from an alternate stack of the size that docs/softhca.md
+ * names, also where it is the first post of its thread: SEND, RDMA WRITE, XRC SEND, a receive, the
+ * arming of a CQ. The page below the stack cannot be touched. A handler may leave the stack with
+ * siglongjmp(). One that opens a file needs no more than SIGSTKSZ has been for decades.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,7 +17,10 @@
 #define PAGE   4096UL
 #define LEN    64
 #define ROUNDS 3
-/* Beside the frames of signals: what docs/softhca.md says. A sanitizer puts space around each variable. */
+/*
+ * Beside the frames of signals: what docs/softhca.md says. A sanitizer puts space around each
+ * variable.
+ */
 #define ROOM (SANITIZED ? 48UL << 10 : 1024UL)
 /* The stack that shows how deep each operation goes. */
 #define DEEP (64UL << 10)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: threads that are cancelled asynchronously, at any instruction of a post or a poll, end as
- * cancelled ones do. The process and its other QPs work on.
+ * Description: threads that are cancelled asynchronously, at any instruction of a post or a poll,
+ * end as cancelled ones do. The process and its other QPs work on.
  * Quick: half
  */
 #include <pthread.h>

@@ -2,8 +2,8 @@
 /*
  * Description: completion events: an armed CQ generates one event; solicited only; several CQs on a
  * channel; poll(), O_NONBLOCK and acknowledgements in batches. A CQ ends only after its events are
- * acknowledged, and its unread events end with it. A read() takes one event, whatever it asks for, and a
- * signal interrupts it as its handler says.
+ * acknowledged, and its unread events end with it. A read() takes one event, whatever it asks for,
+ * and a signal interrupts it as its handler says.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -260,7 +260,10 @@ static void reads_of_other_sizes(void)
 	CHECK_EQ(errno, EAGAIN);
 }
 
-/* ThreadSanitizer keeps a signal back until the thread makes its next call, so none reaches a thread in read(). */
+/*
+ * ThreadSanitizer keeps a signal back until the thread makes its next call, so none reaches a
+ * thread in read().
+ */
 #if defined(__SANITIZE_THREAD__)
 #define SIGNALS_ARRIVE 0
 #elif defined(__has_feature)
@@ -290,7 +293,10 @@ static void on_signal(int sig)
 	__atomic_fetch_add(&interrupted, 1, __ATOMIC_RELAXED);
 }
 
-/* Signals the thread that reads until its handler has run often; then raises the event that it waits for. */
+/*
+ * Signals the thread that reads until its handler has run often; then raises the event that it
+ * waits for.
+ */
 static void *interrupts(void *reader)
 {
 	for (int n; (n = __atomic_load_n(&interrupted, __ATOMIC_RELAXED)) < 50;) {
@@ -298,14 +304,20 @@ static void *interrupts(void *reader)
 		while (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) == n)
 			sched_yield();
 		usleep(1000);
-		/* A read that waits has no files of its own, which others would see and might close. */
+		/*
+		 * A read that waits has no files of its own, which others would see and might
+		 * close.
+		 */
 		CHECK_EQ(lowest_fd(), next_fd);
 	}
 	message(9, 0);
 	return NULL;
 }
 
-/* A read that is too short for an event waits for one all the same; after a signal it goes on if the handler says so. */
+/*
+ * A read that is too short for an event waits for one all the same; after a signal it goes on if
+ * the handler says so.
+ */
 static void interrupted_reads(void)
 {
 	struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a program that has another time than the machine (here clock_gettime() stands still, as
- * libfaketime can have it) has a device whose timers run: a request that nobody answers ends.
+ * Description: a program that has another time than the machine (here clock_gettime() stands still,
+ * as libfaketime can have it) has a device whose timers run: a request that nobody answers ends.
  * Quick: half
  */
 #include <time.h>

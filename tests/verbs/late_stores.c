@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a sender is stopped in the middle of a long message, by a tracer, so that no other process can end its life
- * in the device. Its peer takes the QP and the memory away, or gives up what the memory holds, and uses the memory for
- * something else. When the sender goes on, nothing of the message comes there. The pages that the sender stored to are then given out again.
+ * Description: a sender is stopped in the middle of a long message, by a tracer, so that no other
+ * process can end its life in the device. Its peer takes the QP and the memory away, or gives up
+ * what the memory holds, and uses the memory for something else. When the sender goes on, nothing
+ * of the message comes there. The pages that the sender stored to are then given out again.
  * Quick: half
  */
 #include <dirent.h>
@@ -190,7 +191,9 @@ static void taker(int way)
 		if (again)
 			CHECK_EQ(ibv_dereg_mr(again), 0);
 		again = reg(mem, LEN);
-		/* The sender's pages, those that it still stores to, and those of the memory now. */
+		/*
+		 * The sender's pages, those that it still stores to, and those of the memory now.
+		 */
 		CHECK(hca_counter("shared_pages_used") <= used + 3 * LEN / PAGE + 2);
 	}
 	CHECK_EQ(kill(pid, SIGCONT), 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a QP that blocks its own datagrams to groups, as newer libraries create it by the extended CREATE_QP.
- * Such a QP gets what others send to its groups, and others get what it sends. OFED kernels have no such command.
+ * Description: a QP that blocks its own datagrams to groups, as newer libraries create it by the
+ * extended CREATE_QP. Such a QP gets what others send to its groups, and others get what it sends.
+ * OFED kernels have no such command.
  * Faces: mainline
  */
 #include <dlfcn.h>

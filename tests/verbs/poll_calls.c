@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what ibv_poll_cq() does for a thread that polls in vain, told by the system calls that it makes. Pairs of processes
- * on one processor, beside one that computes there, sleep for each other's messages, and senders wake them. A program that
- * computes for 5 us between its polls gives no processor away, and neither does one whose polls find something.
+ * Description: what ibv_poll_cq() does for a thread that polls in vain, told by the system calls
+ * that it makes. Pairs of processes on one processor, beside one that computes there, sleep for
+ * each other's messages, and senders wake them. A program that computes for 5 us between its polls
+ * gives no processor away, and neither does one whose polls find something.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,15 +25,20 @@
 #define FOUND	    1000  /* polls that find something */
 #define COMPUTES    10000 /* polls between which the program computes */
 #define COMPUTE_NS  5000
-/* Limits for an average wait, an order of magnitude from what is there under load: about a hundred empty
- * polls, and a sleep, from which nearly always a sender wakes. A time slice has over twenty thousand empty polls. */
+/*
+ * Limits for an average wait, an order of magnitude from what is there under load: about a hundred
+ * empty polls, and a sleep, from which nearly always a sender wakes. A time slice has over twenty
+ * thousand empty polls.
+ */
 #define EMPTY_POLLS 1000
 #define MANY	    10
 
 /* Of the board. */
 enum { EMPTY, YIELDS, SLEEPS, WOKEN, OTHERS, COUNTS, QPN = COUNTS, LID = QPN + 2 * MOST_PAIRS };
 
-/* The calls of this thread's polls: softhca also makes some elsewhere, and has a thread of its own. */
+/*
+ * The calls of this thread's polls: softhca also makes some elsewhere, and has a thread of its own.
+ */
 static __thread bool polling;
 static __thread uint64_t count[COUNTS];
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: processes that give up privileges after they have opened the device, so that the kernel lets nobody reach
- * their memory, or them that of others, go on as on a card: messages, READs, WRITEs and atomic operations in both
- * directions, completion events, commands. What was deregistered is not reached.
+ * Description: processes that give up privileges after they have opened the device, so that the
+ * kernel lets nobody reach their memory, or them that of others, go on as on a card: messages,
+ * READs, WRITEs and atomic operations in both directions, completion events, commands. What was
+ * deregistered is not reached.
  * Again: SOFTHCA_QUEUES=copy
  * Quick: half
  */
@@ -64,8 +65,9 @@ static bool can(enum how how)
 }
 
 /*
- * Does the kernel refuse a copy, so that the daemon makes it? Root reaches what is not dumpable, other
- * users have no capabilities to give up, and two that have given up the same reach one another.
+ * Does the kernel refuse a copy, so that the daemon makes it? Root reaches what is not dumpable,
+ * other users have no capabilities to give up, and two that have given up the same reach one
+ * another.
  */
 static bool refused(enum how how, enum who who)
 {

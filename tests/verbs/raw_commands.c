@@ -43,7 +43,9 @@ static int plain(uint32_t number, size_t len, size_t out)
 	return raw(cmd, len, out);
 }
 
-/* Returns everything that the instance shows, except for counts of commands and memory in reserve. */
+/*
+ * Returns everything that the instance shows, except for counts of commands and memory in reserve.
+ */
 static char *shown(void)
 {
 	static const char *const counts[] = {"\"commands\"", "\"failed\"", "\"pool_pages_spare\""};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: every way in which an RC work request can fail. For each: the status at both ends, the event, the states of
- * both QPs, the order of the flush, later posts flushed, and that no byte changed that may not. Once with both ends in
- * one process and once in two.
+ * Description: every way in which an RC work request can fail. For each: the status at both ends,
+ * the event, the states of both QPs, the order of the flush, later posts flushed, and that no byte
+ * changed that may not. Once with both ends in one process and once in two.
  */
 #include <sys/mman.h>
 

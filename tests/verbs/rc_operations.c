@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: every operation of RC between two processes: SEND with and without immediate, RDMA WRITE with and without,
- * RDMA READ, both atomics; contents and completions at both ends.
+ * Description: every operation of RC between two processes: SEND with and without immediate, RDMA
+ * WRITE with and without, RDMA READ, both atomics; contents and completions at both ends.
  */
 #include "verbs_test.h"
 

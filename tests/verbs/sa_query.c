@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: queries of the subnet administrator from a UD QP, as MPI libraries ask for service levels: paths to
- * every port by LID and by GID, ClassPortInfo, groups joined and left; and what gets no answer.
+ * Description: queries of the subnet administrator from a UD QP, as MPI libraries ask for service
+ * levels: paths to every port by LID and by GID, ClassPortInfo, groups joined and left; and what
+ * gets no answer.
  *
  * Options: --hosts 3
  */
@@ -345,7 +346,10 @@ static void path_leads(const union ibv_gid *to, uint32_t lid)
 	CHECK_EQ(get16(in(0) + 56 + 42), port.lid);
 }
 
-/* Ports get other LIDs and another SM LID, as by `softhca port`. This is the port where the manager is. */
+/*
+ * Ports get other LIDs and another SM LID, as by `softhca port`. This is the port where the manager
+ * is.
+ */
 static void moved(void)
 {
 	uint64_t drops = hca_counter("drops_lid");

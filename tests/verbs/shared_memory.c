@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: registered memory that has become device memory is still its process's own: it keeps its contents there and
- * back, its neighbours in the page too, while other threads, system calls and the device write to it, and when its context
- * is closed; and what must not be shared is not, and counted, also where a library has put itself before the shim's calls
- * on mappings. Those are shared_memory_mappings.c's.
+ * Description: registered memory that has become device memory is still its process's own: it keeps
+ * its contents there and back, its neighbours in the page too, while other threads, system calls
+ * and the device write to it, and when its context is closed; and what must not be shared is not,
+ * and counted, also where a library has put itself before the shim's calls on mappings. Those are
+ * shared_memory_mappings.c's.
  *
  * Seconds: 600
  * Quick: half
@@ -582,8 +583,8 @@ static void taken_over(int arg)
 	down();
 }
 /*
- * Open MPI overwrites the C library's functions. The provider unmaps queues by them, and the program
- * other memory, while children are made.
+ * Open MPI overwrites the C library's functions. The provider unmaps queues by them, and the
+ * program other memory, while children are made.
  */
 static void libc_taken_over(int arg)
 {

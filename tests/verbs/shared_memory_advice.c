@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: madvise() and process_madvise() mean for registered memory that has become device memory what they mean for any
- * memory. Memory keeps the attributes that the program gave it, before the registration or after it.
+ * Description: madvise() and process_madvise() mean for registered memory that has become device
+ * memory what they mean for any memory. Memory keeps the attributes that the program gave it,
+ * before the registration or after it.
  * Quick: half
  */
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: fork() in a program whose registered buffers share pages with other things: the header
- * of an arena, a thread's variables and descriptor, a stack, a FILE. Parent and child each have their
- * own of all of it, also while another process copies from the parent, or has left such a copy by a jump. Run as often as
- * repeat() says.
+ * Description: fork() in a program whose registered buffers share pages with other things: the
+ * header of an arena, a thread's variables and descriptor, a stack, a FILE. Parent and child each
+ * have their own of all of it, also while another process copies from the parent, or has left such
+ * a copy by a jump. Run as often as repeat() says.
  *
  * Seconds: 900
  * Quick: half
@@ -319,7 +319,10 @@ static void leave(int sig)
 	siglongjmp(left, 1);
 }
 
-/* The copier's: one call after another; or one, which it leaves by a jump out of a handler, and lives on. */
+/*
+ * The copier's: one call after another; or one, which it leaves by a jump out of a handler, and
+ * lives on.
+ */
 static void copies(const uint8_t *from, bool jumps)
 {
 	uint8_t *to = malloc(COPIED);
@@ -347,7 +350,10 @@ static void copies(const uint8_t *from, bool jumps)
 	_exit(0);
 }
 
-/* A fork may be refused while the copy lasts; a child that is made has all that its C library needs. */
+/*
+ * A fork may be refused while the copy lasts; a child that is made has all that its C library
+ * needs.
+ */
 static void forks_beside_copy(bool may_refuse)
 {
 	while (!child_is_well_if_made(write_log)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a child's view of registered memory that has become device memory is a private copy; so it is when its parent
- * has ended.
+ * Description: a child's view of registered memory that has become device memory is a private copy;
+ * so it is when its parent has ended.
  * Quick: half
  */
 #include <sys/mman.h>

@@ -2,9 +2,9 @@
 /*
  * Description: a program that closes descriptors which it did not open, softhca's connection among
  * them, loses nothing of its registered memory. What the device writes after a fork or beside a new
- * thread is what the program reads, and calls on mappings mean what they say: also while memory is being registered, and where no other
- * connection can be made, because no descriptor is left or the root directory is another. So it is
- * when the daemon has been killed, which stops no device.
+ * thread is what the program reads, and calls on mappings mean what they say: also while memory is
+ * being registered, and where no other connection can be made, because no descriptor is left or the
+ * root directory is another. So it is when the daemon has been killed, which stops no device.
  * Quick: half
  */
 #include <dirent.h>
@@ -138,7 +138,10 @@ static void closed(int arg)
 	mem = how == FORK || how == THREAD ? aligned_alloc(PAGE, SIZE) : pages(8);
 	CHECK(mem);
 	if (how == FORK) {
-		/* Whole pages, as registration caches have it. A child resets the FILE's lock at once. */
+		/*
+		 * Whole pages, as registration caches have it. A child resets the FILE's lock at
+		 * once.
+		 */
 		file = fopen("/dev/null", "w");
 		CHECK(file);
 		beside = reg((void *)((uintptr_t)file & ~(PAGE - 1)), PAGE);
@@ -191,8 +194,8 @@ static void kill_daemon(void)
 }
 
 /*
- * In an instance that has no other program. finds: softhca has its descriptor of device memory, by which
- * it finds the keys.
+ * In an instance that has no other program. finds: softhca has its descriptor of device memory, by
+ * which it finds the keys.
  */
 static void killed(enum how how, bool finds)
 {
@@ -278,7 +281,10 @@ static void below_another_root(int arg)
 
 enum { PARENT = 1, MUCH, COPIES, NOW, LONG = 100, COPIED = 8 << 20 };
 
-/* Copies from the parent for as long as it is not stopped. An exchange of the parent's pages waits for it. */
+/*
+ * Copies from the parent for as long as it is not stopped. An exchange of the parent's pages waits
+ * for it.
+ */
 static void reads_much(int arg)
 {
 	uint8_t *to = malloc(COPIED);
@@ -316,8 +322,8 @@ static pid_t closes_later(rlim_t most)
 }
 
 /*
- * The exchange of pages fails, which the daemon cannot be told. Then the registration fails as well, or
- * the device uses the program's pages.
+ * The exchange of pages fails, which the daemon cannot be told. Then the registration fails as
+ * well, or the device uses the program's pages.
  */
 static void lost_meanwhile(int arg)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: pages that the program fills itself when they are touched, by userfaultfd(), are filled
- * when they are registered, and beside registered memory. The answer to a command waits for its page,
- * and nothing else waits with it. Run as often as repeat() says.
+ * Description: pages that the program fills itself when they are touched, by userfaultfd(), are
+ * filled when they are registered, and beside registered memory. The answer to a command waits for
+ * its page, and nothing else waits with it. Run as often as repeat() says.
  *
  * Seconds: 900
  * Quick: half
@@ -154,8 +154,8 @@ static void lifts_protection(int fd)
 }
 
 /*
- * A thread waits for an answer, until the program calls let_in(fd) for its page. Neither the daemon nor
- * another thread waits.
+ * A thread waits for an answer, until the program calls let_in(fd) for its page. Neither the daemon
+ * nor another thread waits.
  */
 static void answered_late(int fd, void (*let_in)(int fd))
 {
@@ -212,8 +212,8 @@ static void answered_protected(int arg)
 }
 
 /*
- * Beside a thread the memory stays device memory, which has no missing pages: the program is told so, and its memory is as
- * it was. What it has not registered is filled.
+ * Beside a thread the memory stays device memory, which has no missing pages: the program is told
+ * so, and its memory is as it was. What it has not registered is filled.
  */
 static void filled_beside(int arg)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: fork() in a program that has registered memory is fork(): whatever other threads do
- * meanwhile, with no descriptor left, no /proc or no address space, parent and child each have their
- * own. Run as often as repeat() says.
+ * meanwhile, with no descriptor left, no /proc or no address space, parent and child each have
+ * their own. Run as often as repeat() says.
  *
  * Seconds: 900
  * Quick: half

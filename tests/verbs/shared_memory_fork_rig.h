@@ -43,7 +43,9 @@ static inline void use_heap_if_whole(void)
 		use_heap();
 }
 
-/* Runs fn in a child, which must exit with 0 in time. False: fork() has been refused, with errno. */
+/*
+ * Runs fn in a child, which must exit with 0 in time. False: fork() has been refused, with errno.
+ */
 static inline bool child_is_well_if_made(void (*fn)(void))
 {
 	int status;

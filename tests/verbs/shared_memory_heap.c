@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: registered memory of the heap is the program's alone, however realloc() shrinks and grows it; fork() of a
- * process that has no room for its child's copies fails, and its child is never without them; a child that _Fork() makes on a
- * registered stack has that; many small registrations do not take the process's mappings.
+ * Description: registered memory of the heap is the program's alone, however realloc() shrinks and
+ * grows it; fork() of a process that has no room for its child's copies fails, and its child is
+ * never without them; a child that _Fork() makes on a registered stack has that; many small
+ * registrations do not take the process's mappings.
  *
  * Quick: half
  */
@@ -47,7 +48,10 @@ static void register_others(size_t len)
 	}
 }
 
-/* What the program writes to grown memory is there, and not in the others. What it writes there is not in it. */
+/*
+ * What the program writes to grown memory is there, and not in the others. What it writes there is
+ * not in it.
+ */
 static void are_apart(unsigned char *grown, size_t grown_len, size_t len)
 {
 	memset(grown, 0xaa, grown_len);

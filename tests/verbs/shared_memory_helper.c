@@ -80,8 +80,9 @@ static void is_shared(uint64_t at, bool expected)
 }
 
 /*
- * Maps a page right below an address. That is where the kernel puts the next mapping, so a sanitizer
- * may have been faster with something of its own: the page is then mapped right below that.
+ * Maps a page right below an address. That is where the kernel puts the next mapping, so a
+ * sanitizer may have been faster with something of its own: the page is then mapped right below
+ * that.
  */
 static uint64_t map_below(uint64_t end)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: calls on mappings mean for registered memory that has become device memory what they mean for any memory:
- * munmap, mmap and mprotect do what they say, in a signal handler too; what was mapped in a region's place unseen stays as it is;
- * and a stack that the program has mapped grows.
+ * Description: calls on mappings mean for registered memory that has become device memory what they
+ * mean for any memory: munmap, mmap and mprotect do what they say, in a signal handler too; what
+ * was mapped in a region's place unseen stays as it is; and a stack that the program has mapped
+ * grows.
  * Quick: half
  */
 #include <signal.h>

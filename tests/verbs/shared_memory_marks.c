@@ -431,7 +431,10 @@ static void *nothing(void *arg)
 	return arg;
 }
 
-/* Memory that cannot become private stays what it was: its protection, and two mappings for realloc(). */
+/*
+ * Memory that cannot become private stays what it was: its protection, and two mappings for
+ * realloc().
+ */
 static void thread_without_memory(int arg)
 {
 	char first[512], second[512];

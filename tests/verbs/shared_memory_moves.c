@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: registered memory that has become device memory moves, grows and shrinks as any memory does, by mremap and
- * realloc, beside other threads, too: with its contents and its protection, and without a neighbour's. What the device
- * writes meanwhile is not lost.
+ * Description: registered memory that has become device memory moves, grows and shrinks as any
+ * memory does, by mremap and realloc, beside other threads, too: with its contents and its
+ * protection, and without a neighbour's. What the device writes meanwhile is not lost.
  * Quick: half
  */
 #include <malloc.h>
@@ -143,7 +143,10 @@ static void protected_moves(void)
 	close(end[0]);
 }
 
-/* There is no second mapping of private memory, but a mapping can be left behind without its contents. */
+/*
+ * There is no second mapping of private memory, but a mapping can be left behind without its
+ * contents.
+ */
 static void doubling(bool threads)
 {
 	uint8_t *mem = pages(8), *to;
@@ -295,7 +298,9 @@ static void *writes(void *arg)
 	return NULL;
 }
 
-/* What was written and completed has moved too, or was written where the mapping was left behind. */
+/*
+ * What was written and completed has moved too, or was written where the mapping was left behind.
+ */
 static void moving_beside_writes(int flags)
 {
 	uint8_t *mem = pages(MUCH / PAGE),

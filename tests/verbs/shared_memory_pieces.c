@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: other processes reach into one that registers and deregisters a large buffer. A message to other
- * memory of it does not wait for the buffer, not even while the process is stopped. What is written to the buffer
- * itself gets there, and its writer has its turn many times in one registration. If a registration stops halfway, because a process
- * keeps on copying from the buffer, its pages stay right. A message to the very pages that a stopped process was exchanging is lost after a while.
+ * Description: other processes reach into one that registers and deregisters a large buffer. A
+ * message to other memory of it does not wait for the buffer, not even while the process is
+ * stopped. What is written to the buffer itself gets there, and its writer has its turn many times
+ * in one registration. If a registration stops halfway, because a process keeps on copying from the
+ * buffer, its pages stay right. A message to the very pages that a stopped process was exchanging
+ * is lost after a while.
  *
  * Quick: half
  */
@@ -272,7 +274,10 @@ static void reads_there(int arg)
 	free(to);
 }
 
-/* Stops the reader, mostly in its copy, a while after an exchange has begun, for longer than that waits. */
+/*
+ * Stops the reader, mostly in its copy, a while after an exchange has begun, for longer than that
+ * waits.
+ */
 static void stops_reader(int reader)
 {
 	for (unsigned int i = 1; i <= (unsigned int)rounds(8); i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a thread that sleeps on a word in a page which is registered or deregistered meanwhile
- * is woken: on a mutex or condition that processes may share, and until another thread has ended.
- * Run as often as repeat() says.
+ * Description: a thread that sleeps on a word in a page which is registered or deregistered
+ * meanwhile is woken: on a mutex or condition that processes may share, and until another thread
+ * has ended. Run as often as repeat() says.
  *
  * Seconds: 900
  * Quick: half

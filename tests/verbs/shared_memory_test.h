@@ -44,15 +44,24 @@ void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status stat
  * arguments, it runs only those.
  */
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg));
-/* How often to do what may meet something else: so often in the full tier, in the quick one a quarter. */
+/*
+ * How often to do what may meet something else: so often in the full tier, in the quick one a
+ * quarter.
+ */
 int rounds(int n);
-/* How often to do the same in a scenario: so often if it runs once, a quarter of that each time if it is repeated. */
+/*
+ * How often to do the same in a scenario: so often if it runs once, a quarter of that each time if
+ * it is repeated.
+ */
 int each_time(int n);
-/* Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none. */
+/*
+ * Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none.
+ */
 void attributes_of(const void *addr, char *out, size_t len);
 /*
- * Makes an RC QP and connects it to that of the other of two processes, 0 and 1, which meet here. They tell
- * each other their numbers in words 30 to 33 of the board. hasty: it soon gives up on a peer that is silent.
+ * Makes an RC QP and connects it to that of the other of two processes, 0 and 1, which meet here.
+ * They tell each other their numbers in words 30 to 33 of the board. hasty: it soon gives up on a
+ * peer that is silent.
  */
 struct ibv_qp *connect_to_other(int me, bool hasty);
 /* Limits descriptors to those that are open. Returns the limit before. */

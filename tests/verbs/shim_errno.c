@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: calls that softhca stands in front of leave errno alone when they succeed, as the system's do: on memory
- * that is registered, device files, what is below /sys, signals, and processes and threads.
+ * Description: calls that softhca stands in front of leave errno alone when they succeed, as the
+ * system's do: on memory that is registered, device files, what is below /sys, signals, and
+ * processes and threads.
  * Quick: half
  */
 #include <dirent.h>

@@ -109,7 +109,10 @@ static void child(int depth)
 
 extern pid_t _Fork(void) __attribute__((weak));
 
-/* A child of _Fork(), for which no handlers run, has copies of registered memory and of queues, too. */
+/*
+ * A child of _Fork(), for which no handlers run, has copies of registered memory and of queues,
+ * too.
+ */
 static void bare_fork(int arg)
 {
 	unsigned int marked;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: signal handlers of programs that open no verbs device, which use umad, issm, rdma_cm and counter
- * files, fork, or jump away by siglongjmp(), while the program does the same. All calls return, and
- * do what they do without a signal; so does the process's very first one, and fork() in a program
- * that uses no file of a device.
+ * Description: signal handlers of programs that open no verbs device, which use umad, issm, rdma_cm
+ * and counter files, fork, or jump away by siglongjmp(), while the program does the same. All calls
+ * return, and do what they do without a signal; so does the process's very first one, and fork() in
+ * a program that uses no file of a device.
  *
- * The program sets the timer anew for each signal, later each time. So the handler interrupts a call
- * in many places, and the program goes on however long the handler takes.
+ * The program sets the timer anew for each signal, later each time. So the handler interrupts a
+ * call in many places, and the program goes on however long the handler takes.
  * Quick: half
  */
 #include <endian.h>
@@ -23,7 +23,10 @@
 
 #include "verbs_test.h"
 
-/* Of them, the quick tier sends a third, and the full one half: where many programs share a processor, a fork takes long. */
+/*
+ * Of them, the quick tier sends a third, and the full one half: where many programs share a
+ * processor, a fork takes long.
+ */
 #define SIGNALS 400
 #define FIRSTS	60
 
@@ -58,7 +61,10 @@ static void write_umad(void)
 	CHECK_EQ(write(umad, &m, sizeof(m)), sizeof(m));
 }
 
-/* Only one program at a time is a port's subnet manager: another one that asks without sleeping is told so. */
+/*
+ * Only one program at a time is a port's subnet manager: another one that asks without sleeping is
+ * told so.
+ */
 static void open_issm(void)
 {
 	int fd = open("/dev/infiniband/issm0", O_RDWR | O_CLOEXEC | O_NONBLOCK);

@@ -3,7 +3,8 @@
  * Description: after a signal handler leaves a post with siglongjmp(), the device goes on working
  * for its thread. Nothing is lost or done twice, no lock stays held, and commands that wait for
  * posts to end succeed. So it does after jumps out of calls that change mappings. The program reads
- * back its handlers as it has set them, and they get what belongs to their signals, also where no more signals can be queued.
+ * back its handlers as it has set them, and they get what belongs to their signals, also where no
+ * more signals can be queued.
  *
  * The storm of signals runs in kick only. In trap a store to a doorbell raises a signal, and
  * softhca's handler for it runs with all other signals blocked. So the program's handlers find
@@ -344,7 +345,9 @@ static void jump_with_value(int sig, siginfo_t *info, void *context)
 	jump(sig, info, context);
 }
 
-/* The handler gets what belongs to its signal all the same, and its jump leaves a working device. */
+/*
+ * The handler gets what belongs to its signal all the same, and its jump leaves a working device.
+ */
 static void full_queue(int sig)
 {
 	struct sigevent event = {

@@ -2,7 +2,8 @@
 /*
  * Description: after a device was opened, its doorbells and events do not depend on descriptors,
  * the root directory or names. The test uses up all descriptors, makes an empty directory the root,
- * and reaches the instance through a link. Others than root change the root directory in a user namespace.
+ * and reaches the instance through a link. Others than root change the root directory in a user
+ * namespace.
  * Quick: half
  */
 #include <fcntl.h>

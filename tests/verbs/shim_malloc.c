@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a program with a malloc() of its own, which opens a file when it is called first, uses a device. jemalloc does so.
- * That file has softhca look for its instance, which must not allocate memory: the allocator has its lock.
+ * Description: a program with a malloc() of its own, which opens a file when it is called first,
+ * uses a device. jemalloc does so. That file has softhca look for its instance, which must not
+ * allocate memory: the allocator has its lock.
  * Quick: half
  */
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a program that confines itself, and ends for each system call that it has no use for,
- * registers memory as before: softhca makes no such call for it, alone, beside a thread and around
- * fork(). A program that has given up its system calls posts and polls, and a verb that is a command
- * fails. One that answers system calls itself, in a handler for SIGSYS, lives on. Softhca lets others
- * trace the program where the kernel has Yama, and nowhere else. That part needs root.
+ * Description: a program that confines itself, and ends for each system call that it has no use
+ * for, registers memory as before: softhca makes no such call for it, alone, beside a thread and
+ * around fork(). A program that has given up its system calls posts and polls, and a verb that is a
+ * command fails. One that answers system calls itself, in a handler for SIGSYS, lives on. Softhca
+ * lets others trace the program where the kernel has Yama, and nowhere else. That part needs root.
  * Quick: half
  */
 #include <linux/audit.h>
@@ -181,9 +181,9 @@ static void allow_few(uint32_t error)
 }
 
 /*
- * A message whose receive comes late arrives, by softhca's own thread, which is not confined. A verb
- * that is a command fails, and so does a command written to a copy of the device's descriptor: it
- * must not end up in the file that stands for the device.
+ * A message whose receive comes late arrives, by softhca's own thread, which is not confined. A
+ * verb that is a command fails, and so does a command written to a copy of the device's descriptor:
+ * it must not end up in the file that stands for the device.
  */
 static void few_calls(int error)
 {

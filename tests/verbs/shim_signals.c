@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a program uses SIGBUS and signal masks as if softhca did not use them. Its handlers
- * get its own faults, on the stack and beside the calls that it has asked for. What it sets is what it reads back. Threads that block all signals ring
- * doorbells, and so do handlers that interrupt a doorbell, or a wait that blocks all other signals,
- * and what a timer runs in a thread.
- * A child of vfork() changes none of this for its parent.
+ * get its own faults, on the stack and beside the calls that it has asked for. What it sets is what
+ * it reads back. Threads that block all signals ring doorbells, and so do handlers that interrupt a
+ * doorbell, or a wait that blocks all other signals, and what a timer runs in a thread. A child of
+ * vfork() changes none of this for its parent.
  * Quick: half
  */
 #include <poll.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: softhca's own thread does not count as one of the program's. A process ends with the
- * last thread of the program, however its threads end. Calls that only a process with one thread may make (unshare(),
- * setns()) do what they do without a device, and the device goes on working. setuid() ends.
+ * last thread of the program, however its threads end. Calls that only a process with one thread
+ * may make (unshare(), setns()) do what they do without a device, and the device goes on working.
+ * setuid() ends.
  * Quick: half
  */
 #include <fcntl.h>
@@ -360,8 +361,8 @@ static void *sleeps_long(void *arg)
 }
 
 /*
- * setuid() asks each thread, softhca's own too, by a signal and waits for it. The program has a thread
- * before it does anything with a device.
+ * setuid() asks each thread, softhca's own too, by a signal and waits for it. The program has a
+ * thread before it does anything with a device.
  */
 static void changes_user(void)
 {

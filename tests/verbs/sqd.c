@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the send queue drains: what was begun is finished, what is posted meanwhile is held, and SQ_DRAINED comes
- * when it was asked for, once, and not before the last acknowledgement; attributes change in SQD; RTS goes on with what waits.
+ * Description: the send queue drains: what was begun is finished, what is posted meanwhile is held,
+ * and SQ_DRAINED comes when it was asked for, once, and not before the last acknowledgement;
+ * attributes change in SQD; RTS goes on with what waits.
  */
 #include "verbs_test.h"
 

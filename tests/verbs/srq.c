@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: SRQs of RC QPs: fed to several QPs in order, also when they come back in another, RNR when empty, the limit
- * event once, sizes and limits refused, not flushed by an error of a QP; LAST_WQE_REACHED for each QP that ends, however
- * it ends; in use is EBUSY.
+ * Description: SRQs of RC QPs: fed to several QPs in order, also when they come back in another,
+ * RNR when empty, the limit event once, sizes and limits refused, not flushed by an error of a QP;
+ * LAST_WQE_REACHED for each QP that ends, however it ends; in use is EBUSY.
  */
 #include "verbs_test.h"
 

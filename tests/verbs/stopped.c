@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a process is stopped between two calls, in every role that it can have. As an HCA needs no process: receives
- * posted earlier are filled, through a receive queue, an SRQ and an XRC SRQ, and completed; its memory is written, read and
- * changed by atomics; its completion event is raised. Its peer takes everything of its own apart while it is stopped, and each
- * verb of that succeeds. A message that the stopped process was about to repeat (receiver not ready) arrives when it goes on.
+ * Description: a process is stopped between two calls, in every role that it can have. As an HCA
+ * needs no process: receives posted earlier are filled, through a receive queue, an SRQ and an XRC
+ * SRQ, and completed; its memory is written, read and changed by atomics; its completion event is
+ * raised. Its peer takes everything of its own apart while it is stopped, and each verb of that
+ * succeeds. A message that the stopped process was about to repeat (receiver not ready) arrives
+ * when it goes on.
  * Again: SOFTHCA_QUEUES=copy
  * Quick: half
  */

@@ -2,10 +2,11 @@
 /*
  * Description: processes are stopped (SIGSTOP) at random, often inside the device, while their
  * threads send, write, read and add. Meanwhile the process at the other end takes apart what they
- * use: its QPs (ERR, RESET, destroy), its memory, SRQ, CQ and XRC domain. No command waits until the
- * daemon gives up the stopped threads, which `softhca show` counts, but in a few rounds. No CQ is armed, because a
- * thread that is stopped while it raises an event holds up others (docs/architecture.md).
- * ROUNDS=300 in the environment stops them so often; SEED=n repeats the choices of a run.
+ * use: its QPs (ERR, RESET, destroy), its memory, SRQ, CQ and XRC domain. No command waits until
+ * the daemon gives up the stopped threads, which `softhca show` counts, but in a few rounds. No CQ
+ * is armed, because a thread that is stopped while it raises an event holds up others
+ * (docs/architecture.md). ROUNDS=300 in the environment stops them so often; SEED=n repeats the
+ * choices of a run.
  * Quick: half
  */
 #include <fcntl.h>
@@ -342,8 +343,8 @@ static void taker(int unused)
 	/*
 	 * A thread that was switched out and then stopped is not armed for less than a microsecond,
 	 * longer where its memory is private (under a sanitizer). But to stop a process of several
-	 * threads takes some switches, so that it happens in one of a hundred rounds. Only the first
-	 * command then waits for it, or a few if others work meanwhile.
+	 * threads takes some switches, so that it happens in one of a hundred rounds. Only the
+	 * first command then waits for it, or a few if others work meanwhile.
 	 */
 	CHECK(late_rounds <= (SANITIZED ? rounds / 2 : 3 + rounds / 20));
 }

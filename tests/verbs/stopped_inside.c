@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a sender is stopped (SIGSTOP) at random, often inside the device. Another sender to the same SRQ and CQ sends
- * meanwhile, and memory there is registered and deregistered. Each message of both arrives once, whole and in order, and no
- * QP fails. So it is without restartable sequences, where the other sender's messages may wait for the stopped one,
- * and its calls do not. STOPS=1000 in the environment stops it so often; how often others had to wait is printed.
- * SEED=n repeats the choices of a run.
+ * Description: a sender is stopped (SIGSTOP) at random, often inside the device. Another sender to
+ * the same SRQ and CQ sends meanwhile, and memory there is registered and deregistered. Each
+ * message of both arrives once, whole and in order, and no QP fails. So it is without restartable
+ * sequences, where the other sender's messages may wait for the stopped one, and its calls do not.
+ * STOPS=1000 in the environment stops it so often; how often others had to wait is printed. SEED=n
+ * repeats the choices of a run.
  * Quick: half
  */
 #include <signal.h>

@@ -3,8 +3,8 @@
  * Description: processes that are stopped (SIGSTOP) at random in a mesh. Each process has one SRQ
  * and one CQ for all others, and sends to each of them, writes, reads and adds. Nothing is lost,
  * done twice, torn or failed, and those that run go on with each other. STOPS=1000 in the
- * environment stops so often, for 1 ms to 10 s; how long the others waited is printed. SEED=n repeats
- * the choices of a run.
+ * environment stops so often, for 1 ms to 10 s; how long the others waited is printed. SEED=n
+ * repeats the choices of a run.
  * Quick: half
  */
 #include <signal.h>

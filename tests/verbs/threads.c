@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: threads: each with QPs and a CQ of its own, all on one QP and one CQ, receiving from one SRQ, waiting for
- * completion events, and making and ending objects while the others work. Nothing is lost and nothing comes twice.
+ * Description: threads: each with QPs and a CQ of its own, all on one QP and one CQ, receiving from
+ * one SRQ, waiting for completion events, and making and ending objects while the others work.
+ * Nothing is lost and nothing comes twice.
  */
 #include <pthread.h>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the whole table of QP transitions by ibv_modify_qp, for RC, UC, UD and XRC: from every state to every state
- * with what is required, without each piece of it, with each optional attribute and with each that is neither; values out of
- * range. What is refused leaves the QP exactly as it was.
+ * Description: the whole table of QP transitions by ibv_modify_qp, for RC, UC, UD and XRC: from
+ * every state to every state with what is required, without each piece of it, with each optional
+ * attribute and with each that is neither; values out of range. What is refused leaves the QP
+ * exactly as it was.
  */
 #include <fcntl.h>
 

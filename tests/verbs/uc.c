@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: UC between two processes: SEND and WRITE, with and without immediate data, many packets; everything that the
- * receiver cannot take vanishes and the sender does not hear of it; a lost packet loses its message whole; the sender's own
- * mistakes end in SQE, and from there it goes on; what UC does not have is refused.
+ * Description: UC between two processes: SEND and WRITE, with and without immediate data, many
+ * packets; everything that the receiver cannot take vanishes and the sender does not hear of it; a
+ * lost packet loses its message whole; the sender's own mistakes end in SQE, and from there it goes
+ * on; what UC does not have is refused.
  */
 #include <sys/mman.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: UD between two processes: address handles with and without GRH, the 40 bytes in front, answers to where a
- * message came from, Q_Keys, lengths, the sender's mistakes, multicast to several members with loopback.
+ * Description: UD between two processes: address handles with and without GRH, the 40 bytes in
+ * front, answers to where a message came from, Q_Keys, lengths, the sender's mistakes, multicast to
+ * several members with loopback.
  */
 #include <arpa/inet.h>
 

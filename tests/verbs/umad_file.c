@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a umad file as a descriptor: nothing to read, poll and epoll, a read that sleeps, signals, cancellation, addresses
- * that cannot be read or written, copies of the descriptor by dup, fork, exec and a socket, a file that is opened once more, a descriptor whose number is reused
+ * Description: a umad file as a descriptor: nothing to read, poll and epoll, a read that sleeps,
+ * signals, cancellation, addresses that cannot be read or written, copies of the descriptor by dup,
+ * fork, exec and a socket, a file that is opened once more, a descriptor whose number is reused
  * while a thread reads; and issm.
  */
 #include <endian.h>
@@ -242,7 +243,9 @@ static void answer_by(enum how how, int fd, uint32_t asked)
 		check(&m, readv(fd, in, 2), asked);
 }
 
-/* Another program has the descriptor. Before anything else it reads what was sent before it began. */
+/*
+ * Another program has the descriptor. Before anything else it reads what was sent before it began.
+ */
 static void other_program(enum how how)
 {
 	int fd = open_umad(0), twin = dup(fd);
@@ -388,7 +391,10 @@ static pthread_t begin_read(int *fd)
 	return t;
 }
 
-/* Handlers with SA_RESTART run, and the thread reads on. A thread that is cancelled takes nothing away. */
+/*
+ * Handlers with SA_RESTART run, and the thread reads on. A thread that is cancelled takes nothing
+ * away.
+ */
 static void restarted_and_cancelled(void)
 {
 	struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: poll, select and epoll say of a umad file that it can be written, whether there is something to read or not; of an issm
- * file that it can be read and written, and epoll does not take it.
+ * Description: poll, select and epoll say of a umad file that it can be written, whether there is
+ * something to read or not; of an issm file that it can be read and written, and epoll does not
+ * take it.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -92,7 +93,10 @@ static void by_poll(int fd, int issm, int pipe_end)
 	CHECK_EQ(p[3].revents, POLLIN | POLLOUT);
 }
 
-/* A set that ends with its page: kernels look at none of the descriptors behind the process's table. */
+/*
+ * A set that ends with its page: kernels look at none of the descriptors behind the process's
+ * table.
+ */
 static void by_short_set(int fd)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What a test leaves out, and why: the limit of locked memory, user namespaces. verbs_test.h says how a test uses it. */
+/*
+ * What a test leaves out, and why: the limit of locked memory, user namespaces. verbs_test.h says
+ * how a test uses it.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -57,7 +60,10 @@ bool may_lock(size_t bytes, const char *part)
 	bool may;
 
 	CHECK(mem != MAP_FAILED);
-	/* The kernel's own word, which knows of user namespaces. No page is touched. One that has no such call may lock, and is tried. */
+	/*
+	 * The kernel's own word, which knows of user namespaces. No page is touched. One that has
+	 * no such call may lock, and is tried.
+	 */
 	may = !syscall(SYS_mlock2, mem, bytes, MLOCK_ONFAULT) ||
 	      (errno != ENOMEM && errno != EPERM);
 	munmap(mem, bytes);

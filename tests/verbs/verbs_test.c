@@ -189,7 +189,9 @@ void fabric_fault(const char *what)
 	CHECK_EQ(system(command), 0);
 }
 
-/* Sends a request. The reply has len bytes, and may have a descriptor, which is returned; else -1. */
+/*
+ * Sends a request. The reply has len bytes, and may have a descriptor, which is returned; else -1.
+ */
 static int asked(int control, const void *request, size_t request_len, void *reply, size_t len)
 {
 	union {
@@ -217,8 +219,8 @@ static int asked(int control, const void *request, size_t request_len, void *rep
 }
 
 /*
- * What `softhca show --json` prints. Tests ask hundreds of times, and each time a shell and the command would begin, with the shim in both:
- * that takes most of such a test's time.
+ * What `softhca show --json` prints. Tests ask hundreds of times, and each time a shell and the
+ * command would begin, with the shim in both: that takes most of such a test's time.
  */
 static FILE *show(void)
 {
@@ -248,7 +250,10 @@ static FILE *show(void)
 	return f;
 }
 
-/* The first value of `name` behind a line that has one of the words, and before one that has the other. */
+/*
+ * The first value of `name` behind a line that has one of the words, and before one that has the
+ * other.
+ */
 static uint64_t shown(const char *name, const char *from, const char *or_from, const char *until)
 {
 	char line[4096], key[64];

@@ -66,7 +66,10 @@ extern struct board {
 
 /* The first call of main(). Sets up board and the alarm. */
 void test_begin(void);
-/* Seeds random(): by SEED in the environment, or else anew. A check that fails after it prints how to repeat it. */
+/*
+ * Seeds random(): by SEED in the environment, or else anew. A check that fails after it prints how
+ * to repeat it.
+ */
 void test_seed(void);
 /* Forks a child that runs fn(arg) and exits with status 0. */
 pid_t spawn(void (*fn)(int arg), int arg);
@@ -82,14 +85,15 @@ void post(unsigned int word, uint64_t value);
 void await(unsigned int word, uint64_t value);
 void sleep_ms(unsigned int ms);
 /*
- * A test that leaves out a part says so and ends as skipped, whatever else passed: main() returns what test_end() returns, 0 or 77.
- * The reason is the last line that the test prints. Processes that main() starts cannot give one.
+ * A test that leaves out a part says so and ends as skipped, whatever else passed: main() returns
+ * what test_end() returns, 0 or 77. The reason is the last line that the test prints. Processes
+ * that main() starts cannot give one.
  */
 void skip_part(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int test_end(void);
 /*
- * Whether this process may register so much. That counts against `ulimit -l`, unless the process has CAP_IPC_LOCK. If it may not, part is
- * skipped, as in "registering a large buffer".
+ * Whether this process may register so much. That counts against `ulimit -l`, unless the process
+ * has CAP_IPC_LOCK. If it may not, part is skipped, as in "registering a large buffer".
  */
 bool may_lock(size_t bytes, const char *part);
 /* Skips that part, whatever the limit. */
@@ -157,8 +161,8 @@ void connect_pair(struct side *s, struct ibv_qp *a, struct ibv_qp *b);
 void connect_pair_as(struct side *s, struct ibv_qp *a, struct ibv_qp *b, const struct link *like);
 
 /*
- * Sends 4096 bytes from the beginning of the buffer to what follows them, checks them, and takes the event of the receive's
- * completion. The side has a channel, and 8192 bytes.
+ * Sends 4096 bytes from the beginning of the buffer to what follows them, checks them, and takes
+ * the event of the receive's completion. The side has a channel, and 8192 bytes.
  */
 void send_with_event(struct side *s, struct ibv_qp *from, struct ibv_qp *to, uint64_t id);
 

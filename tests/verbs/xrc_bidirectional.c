@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Faces: ofed
- * Description: two XRC QPs of ibv_create_qp, connected to each other, each sending and being sent to, as MVAPICH 1.x laid
- * XRC out. A mainline kernel has no such QP.
+ * Description: two XRC QPs of ibv_create_qp, connected to each other, each sending and being sent
+ * to, as MVAPICH 1.x laid XRC out. A mainline kernel has no such QP.
  */
 #include "xrc_test.h"
 

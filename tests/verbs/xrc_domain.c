@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: opening an XRC domain with every kind of descriptor, O_CREAT, O_EXCL, and a domain that is there or not,
- * gives the errno that a kernel gives; identity is device and inode.
+ * Description: opening an XRC domain with every kind of descriptor, O_CREAT, O_EXCL, and a domain
+ * that is there or not, gives the errno that a kernel gives; identity is device and inode.
  */
 #include <fcntl.h>
 #include <sched.h>

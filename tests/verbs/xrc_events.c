@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: an event of an XRC receive QP reaches every process that is registered with it once, with
- * IBV_XRC_QP_EVENT_FLAG and the QP's number, and nobody else; acknowledging it does not disturb anything.
+ * Description: an event of an XRC receive QP reaches every process that is registered with it once,
+ * with IBV_XRC_QP_EVENT_FLAG and the QP's number, and nobody else; acknowledging it does not
+ * disturb anything.
  */
 #include "xrc_test.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what keeps a domain busy (SRQs, QPs, registrations: EBUSY), the last reference that destroys it, and a domain
- * that outlives its creator.
+ * Description: what keeps a domain busy (SRQs, QPs, registrations: EBUSY), the last reference that
+ * destroys it, and a domain that outlives its creator.
  */
 #include <fcntl.h>
 #include <signal.h>

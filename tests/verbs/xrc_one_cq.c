@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Faces: ofed
- * Description: XRC QPs of ibv_create_qp with one CQ for both directions: two of one process connected to each other, as
- * latency tests of OFED's time make them, and one connected to itself; each sends and receives in every order and each
- * completion is polled alone and in batches, with a CQ that is resized meanwhile, an error, and a QP that goes.
- * A mainline kernel has no such QP.
+ * Description: XRC QPs of ibv_create_qp with one CQ for both directions: two of one process
+ * connected to each other, as latency tests of OFED's time make them, and one connected to itself;
+ * each sends and receives in every order and each completion is polled alone and in batches, with a
+ * CQ that is resized meanwhile, an error, and a QP that goes. A mainline kernel has no such QP.
  */
 #include "xrc_test.h"
 

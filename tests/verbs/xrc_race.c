@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: of N processes that open one file's domain with O_CREAT and O_EXCL at once exactly one succeeds, every time;
- * the others get EINVAL.
+ * Description: of N processes that open one file's domain with O_CREAT and O_EXCL at once exactly
+ * one succeeds, every time; the others get EINVAL.
  */
 #include <fcntl.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the life of an XRC receive QP: create, every modify and query, register and unregister (idempotence, foreign
- * domains, unknown numbers), and its end with the last registration, whoever had made it and however that one died.
+ * Description: the life of an XRC receive QP: create, every modify and query, register and
+ * unregister (idempotence, foreign domains, unknown numbers), and its end with the last
+ * registration, whoever had made it and however that one died.
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: RDMA WRITE (and with immediate), RDMA READ and both atomics over XRC, between two processes; keys are those
- * of the PD of the SRQ that the packet names.
+ * Description: RDMA WRITE (and with immediate), RDMA READ and both atomics over XRC, between two
+ * processes; keys are those of the PD of the SRQ that the packet names.
  */
 #include "xrc_test.h"
 

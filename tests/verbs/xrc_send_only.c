@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Faces: mainline
- * Description: two XRC QPs of ibv_create_qp, connected to each other, on a kernel where such QPs only send: it is said
- * when they are connected, the first send ends in an error, and all of it can be taken down again. To a receive QP the
- * same QP sends, and nothing is said.
+ * Description: two XRC QPs of ibv_create_qp, connected to each other, on a kernel where such QPs
+ * only send: it is said when they are connected, the first send ends in an error, and all of it can
+ * be taken down again. To a receive QP the same QP sends, and nothing is said.
  */
 #include <fcntl.h>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: two processes share one domain through one file, each with an XRC SRQ of its own; a third delivers to both by
- * SRQ number over one send QP and one receive QP. The creator of domain and receive QP is killed in mid-traffic with
- * SIGKILL; the other goes on receiving, in order, nothing lost or twice.
+ * Description: two processes share one domain through one file, each with an XRC SRQ of its own; a
+ * third delivers to both by SRQ number over one send QP and one receive QP. The creator of domain
+ * and receive QP is killed in mid-traffic with SIGKILL; the other goes on receiving, in order,
+ * nothing lost or twice.
  */
 #include <signal.h>
 

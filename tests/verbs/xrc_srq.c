@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what a message to an XRC SRQ meets: an empty one (RNR), its limit event, a number that nobody has, a number of
- * another domain, an SRQ that is destroyed with traffic on the way; too long a message; completions on the SRQ's own CQ.
+ * Description: what a message to an XRC SRQ meets: an empty one (RNR), its limit event, a number
+ * that nobody has, a number of another domain, an SRQ that is destroyed with traffic on the way;
+ * too long a message; completions on the SRQ's own CQ.
  */
 #include "xrc_test.h"
 

@@ -139,10 +139,12 @@ struct rdma_cm_id {
 /* "As much as the device and the request allow", for the two depths of rdma_conn_param. */
 enum { RDMA_MAX_RESP_RES = 0xFF, RDMA_MAX_INIT_DEPTH = 0xFF };
 
-/* Parameters of a connection. In an event, private_data is as long as the message has room, filled
+/*
+ * Parameters of a connection. In an event, private_data is as long as the message has room, filled
  * with zeros, and belongs to the event. responder_resources: RDMA READs and atomics that this side
- * accepts at once; initiator_depth: those that it issues. srq and qp_num are read only if the id has
- * no QP. */
+ * accepts at once; initiator_depth: those that it issues. srq and qp_num are read only if the id
+ * has no QP.
+ */
 struct rdma_conn_param {
 	const void *private_data;
 	uint8_t private_data_len;
@@ -302,9 +304,12 @@ int rdma_listen(struct rdma_cm_id *id, int backlog);
  * the program's; else the failures of rdma_get_cm_event() and rdma_create_qp(). */
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
 
-/* Accepts a request. The event is ESTABLISHED, but for datagrams none comes. conn_param NULL: as
- * much as device and request allow. EINVAL: the peer has gone; too much private data (196 bytes fit,
- * 136 for datagrams); a depth above the device's; neither QP nor conn_param. After a failure the request is rejected. */
+/*
+ * Accepts a request. The event is ESTABLISHED, but for datagrams none comes. conn_param NULL: as
+ * much as device and request allow. EINVAL: the peer has gone; too much private data (196 bytes
+ * fit, 136 for datagrams); a depth above the device's; neither QP nor conn_param. After a failure
+ * the request is rejected.
+ */
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 
 /* Rejects a request. 148 bytes of private data fit, 136 for datagrams; EINVAL: more, or no

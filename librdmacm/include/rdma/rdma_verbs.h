@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Verbs on ids, for programs that use one QP with one buffer at a time. All functions are inline.
- * Unless one says otherwise, it returns 0 or a positive number, or -1 with the errno of its verb. */
+/*
+ * Verbs on ids, for programs that use one QP with one buffer at a time. All functions are inline.
+ * Unless one says otherwise, it returns 0 or a positive number, or -1 with the errno of its verb.
+ */
 
 #ifndef RDMA_RDMA_VERBS_H
 #define RDMA_RDMA_VERBS_H

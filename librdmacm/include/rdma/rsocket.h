@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Sockets over RDMA: rsocket(7). Each call takes what the call of that name without r takes, and
- * returns what that returns: -1 with errno, if it fails. An rsocket's number is that of a descriptor
- * that this library holds; only these calls may get it. */
+/*
+ * Sockets over RDMA: rsocket(7). Each call takes what the call of that name without r takes, and
+ * returns what that returns: -1 with errno, if it fails. An rsocket's number is that of a
+ * descriptor that this library holds; only these calls may get it.
+ */
 
 #ifndef RDMA_RSOCKET_H
 #define RDMA_RSOCKET_H

@@ -31,7 +31,10 @@ enum sh_waits {
 	 * has the pages.
 	 */
 	SH_WAITS_PAGES,
-	/* A copy that the daemon makes (host/ferry.h). a: the process (struct sh_proc) whose memory it is. */
+	/*
+	 * A copy that the daemon makes (host/ferry.h). a: the process (struct sh_proc) whose memory
+	 * it is.
+	 */
 	SH_WAITS_COPY,
 };
 

@@ -9,7 +9,10 @@
 
 #include "life.h"
 
-/* Zero a known number of bytes in plain stores: for a hundred or two of them "rep stos" takes longer to begin with. */
+/*
+ * Zero a known number of bytes in plain stores: for a hundred or two of them "rep stos" takes
+ * longer to begin with.
+ */
 SH_INLINE void sh_zero(void *at, size_t len)
 {
 #pragma GCC unroll 16

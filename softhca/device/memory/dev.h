@@ -38,7 +38,9 @@ struct sh_dev {
 	uint32_t proc; /* index of this process, 0 = the daemon */
 	uint32_t hcas, hcas_per_host, ports;
 	uint32_t cqe_size;
-	/* In the daemon: the offset of the lock that sh_lock_soon() has found taken last; 0: none. */
+	/*
+	 * In the daemon: the offset of the lock that sh_lock_soon() has found taken last; 0: none.
+	 */
 	uint64_t busy_lock;
 	/* Holders of locks that this process has given up, by their slots: the last one of each. */
 	uint64_t given_up[SH_GIVEN_UP];
@@ -120,7 +122,9 @@ SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 #define SH_PADS(len) (-(len)&3)
 /* The same for a QP. */
 #define SH_COUNT_QP(qp, what, n) __atomic_fetch_add(&(qp)->what, (n), __ATOMIC_RELAXED)
-/* Stands at each place where packets are dropped. The reasons are the counters drops_* (layout.h). */
+/*
+ * Stands at each place where packets are dropped. The reasons are the counters drops_* (layout.h).
+ */
 #define SH_DROPPED(hca, reason, n) SH_COUNT(hca, drops_##reason, n)
 /* The same where the QP is known that the packet was for: NULL, if there is none after all. */
 #define SH_DROPPED_AT(hca, qp, reason, n)                                                          \

@@ -284,8 +284,8 @@ static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
 /* ---- events that are owed ---- */
 
 /*
- * An event that could not be raised, because a thread that stands has the queue's lock, is one word.
- * It names the object and, if several are to be told of the event, which of them.
+ * An event that could not be raised, because a thread that stands has the queue's lock, is one
+ * word. It names the object and, if several are to be told of the event, which of them.
  */
 #define OWED	 (UINT64_C(1) << 63)
 #define OF_CQE	 (UINT64_C(1) << 58) /* a completion event; else an asynchronous one */
@@ -370,9 +370,9 @@ static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
 }
 
 /*
- * Tells each context that is registered with an XRC receive QP, or each handle of a target QP; only:
- * that registration alone, if it is still there, and 0 all of them. Only the records of handles are
- * counted.
+ * Tells each context that is registered with an XRC receive QP, or each handle of a target QP;
+ * only: that registration alone, if it is still there, and 0 all of them. Only the records of
+ * handles are counted.
  */
 static void tell_registered(struct sh_dev *dev, uint32_t head, uint32_t only,
 			    const struct record *rec, bool handles, struct origin from,
@@ -492,7 +492,9 @@ void sh_evs_owed(struct sh_dev *dev)
 	for (unsigned int i = 0; i < SH_EVS_OWED; i++) {
 		uint64_t *word = &dev->inst->evs_owed[i];
 
-		/* The word is free before the event is raised: from then on it can be owed again. */
+		/*
+		 * The word is free before the event is raised: from then on it can be owed again.
+		 */
 		if (__atomic_load_n(word, __ATOMIC_RELAXED))
 			raise_owed(dev, __atomic_exchange_n(word, 0, __ATOMIC_SEQ_CST), 0);
 	}

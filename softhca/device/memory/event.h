@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Event queues, and the events that are raised through them. Each function takes the queue's lock, unless it says otherwise.
+ * Event queues, and the events that are raised through them. Each function takes the queue's lock,
+ * unless it says otherwise.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_EVENT_H
 #define SOFTHCA_DEVICE_MEMORY_EVENT_H
@@ -27,8 +28,8 @@ enum sh_qp_event {
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type);
 
 /*
- * Raises the events that clients could not raise, because a thread that stands had their queue's lock.
- * The daemon calls it when a client has called for its attention, and after a death.
+ * Raises the events that clients could not raise, because a thread that stands had their queue's
+ * lock. The daemon calls it when a client has called for its attention, and after a death.
  */
 void sh_evs_owed(struct sh_dev *dev);
 

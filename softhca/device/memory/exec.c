@@ -86,8 +86,8 @@ static void forget_slot(void)
 
 /*
  * Signals are blocked: a handler that comes half-way would enter with a slot that others can take
- * already. By the system call itself: AddressSanitizer, which checks what pthread_sigmask() is given,
- * still has the redzones of frames that a cancelled thread never left.
+ * already. By the system call itself: AddressSanitizer, which checks what pthread_sigmask() is
+ * given, still has the redzones of frames that a cancelled thread never left.
  */
 static void leave_slot(void *slot)
 {
@@ -303,7 +303,9 @@ static void serve_later(struct sh_dev *dev)
 		__atomic_fetch_and(&self.missed, ~(uint32_t)MISSED_RINGS, __ATOMIC_RELAXED);
 		if (!proc)
 			return;
-		/* The helper thread looks at the queues that the callers of sh_later() have marked. */
+		/*
+		 * The helper thread looks at the queues that the callers of sh_later() have marked.
+		 */
 		__atomic_store_n(&proc->ring_lost, 1, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&proc->attention, 1, __ATOMIC_SEQ_CST);
 		dev->ops->wake(dev->host, dev->proc);
@@ -540,7 +542,9 @@ static void end_if_stopped(struct sh_dev *dev, struct sh_exec *e)
 	}
 }
 
-/* Is the thread of that life stopped? It may be another thread's number by the time of the answer. */
+/*
+ * Is the thread of that life stopped? It may be another thread's number by the time of the answer.
+ */
 static bool stands(const struct sh_dev *dev, const struct sh_exec *e, uint64_t owner)
 {
 	const struct sh_proc *p = sh_proc(dev, __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST));
@@ -622,7 +626,9 @@ bool sh_owner_dead(struct sh_dev *dev, uint64_t owner)
 
 	if (__atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION)
 		return true;
-	/* It takes a mutex of the C library's, which keeps a list of those that this thread holds. */
+	/*
+	 * It takes a mutex of the C library's, which keeps a list of those that this thread holds.
+	 */
 	door = sh_pin();
 	dead = bury(dev, e);
 	sh_unpin(door);

@@ -26,9 +26,9 @@ void sh_exec_prepare(struct sh_dev *dev);
 bool sh_inside(void);
 bool sh_after_leave(void (*fn)(void));
 /*
- * Is the thread that this word of a lock names (lock.h) in device code, as far as anyone knows? If it
- * has died there, and the caller is the daemon's thread, no grace is over before the daemon has asked
- * for it again.
+ * Is the thread that this word of a lock names (lock.h) in device code, as far as anyone knows? If
+ * it has died there, and the caller is the daemon's thread, no grace is over before the daemon has
+ * asked for it again.
  */
 bool sh_inside_still(struct sh_dev *dev, uint64_t word);
 /* Gives back this thread's slot, before the instance's memory is unmapped. */
@@ -39,9 +39,10 @@ void sh_exec_release(void);
  */
 void sh_exec_forked(void);
 /*
- * What the *_later() functions of doorbell.h and cq.h have in common: sh_leave() calls fn with these
- * values. The same doorbell twice counts as one. False: there are too many doorbells. The caller
- * then marks the queue (attention.h), and sh_leave() has the helper thread look at what is marked.
+ * What the *_later() functions of doorbell.h and cq.h have in common: sh_leave() calls fn with
+ * these values. The same doorbell twice counts as one. False: there are too many doorbells. The
+ * caller then marks the queue (attention.h), and sh_leave() has the helper thread look at what is
+ * marked.
  */
 typedef void sh_later_fn(struct sh_dev *dev, uint32_t ctx, uint32_t number, uint32_t dw0,
 			 uint32_t dw1);
@@ -71,7 +72,10 @@ void sh_grace_suspect(struct sh_dev *dev, uint64_t moment);
  */
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain);
 
-/* Makes the robust mutexes of a new instance, whose file is fd: thread slots, wire (slots.c). 0 or -ENOMEM. */
+/*
+ * Makes the robust mutexes of a new instance, whose file is fd: thread slots, wire (slots.c). 0 or
+ * -ENOMEM.
+ */
 int sh_exec_init(struct sh_instance *inst, int fd);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Rules of packet faults as they lie in device memory. The daemon alone sets them (kernel/faults.c);
- * transport/fault.h says what a packet meets.
+ * Rules of packet faults as they lie in device memory. The daemon alone sets them
+ * (kernel/faults.c); transport/fault.h says what a packet meets.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_FAULT_RULE_H
 #define SOFTHCA_DEVICE_MEMORY_FAULT_RULE_H

@@ -18,7 +18,10 @@
 #define DEFAULT_POOL   (UINT64_C(4) << 30) /* address space; pages come with use */
 #define DEFAULT_SHARED (UINT64_C(8) << 30)
 #define OUI	       UINT64_C(0x0002c903)
-/* Each has 34 bits: an address of IPv4, or bits of an IPv6 network and a LID; and 2 for the HCA's numbers. */
+/*
+ * Each has 34 bits: an address of IPv4, or bits of an IPv6 network and a LID; and 2 for the HCA's
+ * numbers.
+ */
 #define WIRE_GUIDS   UINT64_C(0x0002c98000000000)
 #define WIRE6_GUIDS  UINT64_C(0x0002c98800000000)
 #define MIX	     UINT64_C(0x9e3779b97f4a7c15)
@@ -164,8 +167,9 @@ static uint32_t lid_at(const struct sh_wire_config *wire, struct sh_ip a)
 }
 
 /*
- * Instances that share a wire must not share GUIDs. Above those of the others, by the address: of IPv6
- * by the LID, and by the network, so that instances on two wires are hardly taken for one another.
+ * Instances that share a wire must not share GUIDs. Above those of the others, by the address: of
+ * IPv6 by the LID, and by the network, so that instances on two wires are hardly taken for one
+ * another.
  */
 static uint64_t guid_of_address(const struct sh_wire_config *wire, struct sh_ip a)
 {
@@ -250,7 +254,10 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	    hcas * cfg->ports >= SH_SWITCH_LID || (cfg->cqe_size != 32 && cfg->cqe_size != 64) ||
 	    !wire_ok(&cfg->wire, hcas * cfg->ports))
 		return -EINVAL;
-	/* Contexts, processes and thread slots are small; event queues and registrations get their pages one by one. */
+	/*
+	 * Contexts, processes and thread slots are small; event queues and registrations get their
+	 * pages one by one.
+	 */
 	err = sh_reserve(fd, 0, SH_EVQ_OFF);
 	if (!err)
 		err = sh_reserve(fd, SH_FERRIES_OFF, sizeof(struct sh_ferries));

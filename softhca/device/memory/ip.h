@@ -62,7 +62,10 @@ static inline uint32_t sh_ip_lid(struct sh_ip network, uint32_t last, struct sh_
 /* LIDs from here on, but for the permissive one, are of multicast groups. */
 #define SH_LID_GROUPS 0xc000
 
-/* Is it the GID of a multicast group, also in the form that groups of IPv4 have in RoCE, ::ffff:224.0.0.1? */
+/*
+ * Is it the GID of a multicast group, also in the form that groups of IPv4 have in RoCE,
+ * ::ffff:224.0.0.1?
+ */
 static inline bool sh_gid_is_group(const uint8_t gid[16])
 {
 	struct sh_ip a;

@@ -301,9 +301,9 @@ struct sh_fault_rule {
 #define SH_ACTIVE_LOOPBACK 4u
 struct sh_faults {
 	/*
-	 * The one word that the fast path reads: nonzero while packets are to take the ordinary way,
-	 * one by one. SH_ACTIVE_FAULTS while a rule is set, SH_ACTIVE_CAPTURE while packets are
-	 * copied to the tap, SH_ACTIVE_LOOPBACK in an instance whose packets go as bytes
+	 * The one word that the fast path reads: nonzero while packets are to take the ordinary
+	 * way, one by one. SH_ACTIVE_FAULTS while a rule is set, SH_ACTIVE_CAPTURE while packets
+	 * are copied to the tap, SH_ACTIVE_LOOPBACK in an instance whose packets go as bytes
 	 * (transport/loop.h).
 	 */
 	uint32_t active;
@@ -314,15 +314,17 @@ struct sh_faults {
 
 /*
  * What went through a port, but for what its QPs have counted themselves (qp_context.h): data is
- * payload. Multicast packets are among the packets. Senders count them there first, and readers read
- * them last: the difference, the unicast packets, is never more than there have been.
+ * payload. Multicast packets are among the packets. Senders count them there first, and readers
+ * read them last: the difference, the unicast packets, is never more than there have been.
  */
 struct sh_traffic {
 	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
 	uint64_t xmit_multicast, rcv_multicast;
 	/* Octets that fill up payloads to words. Those of QPs' short messages are here, too. */
 	uint64_t xmit_pads, rcv_pads;
-	/* Of the drops: lost on their way out, corrupted on their way in, of a foreign partition. */
+	/*
+	 * Of the drops: lost on their way out, corrupted on their way in, of a foreign partition.
+	 */
 	uint64_t xmit_discards, rcv_errors, rcv_constraint;
 };
 
@@ -358,15 +360,16 @@ struct sh_counters {
  * below 2^22. Bits 54 to 63 of a thread that reaches are from its life (life.h), so that the thread
  * which ends that life takes away no word of the next one.
  *
- * A process exchanges its pages in pieces. Without SH_MOVES_MARK, a word of moving[] holds off every
- * thread that would reach into the process; the word may be taken away, and then its owner begins
- * anew. With the mark, the piece of the same index is being exchanged, and only what lies there is
- * held off. With the mark, a word of reaching[] holds off nothing: its thread waits, and wants to be
- * let through before the next piece.
+ * A process exchanges its pages in pieces. Without SH_MOVES_MARK, a word of moving[] holds off
+ * every thread that would reach into the process; the word may be taken away, and then its owner
+ * begins anew. With the mark, the piece of the same index is being exchanged, and only what lies
+ * there is held off. With the mark, a word of reaching[] holds off nothing: its thread waits, and
+ * wants to be let through before the next piece.
  *
- * A piece is one word, so that a thread whose word of moving[] was taken away cannot change the piece
- * of the thread that has taken it since: (number of the commit << 48 | pages << 36 | first page).
- * Pages are of 4 KiB, and 0 of them are all of the memory. Each commit has a number of its own.
+ * A piece is one word, so that a thread whose word of moving[] was taken away cannot change the
+ * piece of the thread that has taken it since: (number of the commit << 48 | pages << 36 | first
+ * page). Pages are of 4 KiB, and 0 of them are all of the memory. Each commit has a number of its
+ * own.
  *
  * Threads that are stopped while they reach keep their words. So there are as many as all threads
  * together can take, of which the first SH_MOVES + more are in use (sh_reaches() in life.h). That
@@ -413,9 +416,9 @@ struct sh_wire {
 /*
  * Copies that the daemon makes for threads which the kernel does not let reach into a process
  * (host/ferry.h). Each thread has a place by its slot, so that one which is stopped keeps none from
- * others. It fills the place, stores SH_FERRY_ASKED as its state, and sets its bit. The daemon stores
- * SH_FERRY_DONE when it is done with the place, even if the thread that asked has died meanwhile. Only
- * then does the next thread of the slot use it.
+ * others. It fills the place, stores SH_FERRY_ASKED as its state, and sets its bit. The daemon
+ * stores SH_FERRY_DONE when it is done with the place, even if the thread that asked has died
+ * meanwhile. Only then does the next thread of the slot use it.
  */
 #define SH_FERRY_MAX 8192 /* bytes of one copy */
 enum sh_ferry_state { SH_FERRY_NONE, SH_FERRY_ASKED, SH_FERRY_DONE };
@@ -513,8 +516,8 @@ struct sh_hca {
 	uint32_t fatal;	    /* the card has failed */
 	uint32_t mcgs_made; /* the multicast table has pages */
 	/*
-	 * Odd while the table is being changed, and always with a wire. A search is right if it finds the same even number
-	 * before and after.
+	 * Odd while the table is being changed, and always with a wire. A search is right if it
+	 * finds the same even number before and after.
 	 */
 	uint32_t mcgs_seq;
 	uint64_t node_guid;				    /* host order */
@@ -523,8 +526,9 @@ struct sh_hca {
 	struct sh_traffic traffic[SH_MAX_PORTS];	    /* likewise */
 	uint64_t qp_off, cq_off, srq_off, mpt_off, mcg_off; /* from the start of device memory */
 	/*
-	 * IBV_ATOMIC_HCA: makes atomic operations of this HCA atomic to each other. Several processes
-	 * may have one page at addresses of their own, so the place in the page names the lock.
+	 * IBV_ATOMIC_HCA: makes atomic operations of this HCA atomic to each other. Several
+	 * processes may have one page at addresses of their own, so the place in the page names the
+	 * lock.
 	 */
 	struct sh_lock atomic_lock[SH_ATOMIC_LOCKS];
 };

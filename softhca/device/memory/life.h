@@ -72,11 +72,11 @@
  * sees it before the commit, and may store something else there. Where that memory is device
  * memory, the thread is not pinned. One instruction stores the last word (struct sh_last), and the
  * next one commits (sh_once()). At that next instruction no other thread opens the door. If the
- * thread is stopped at any other, either nothing is to be seen yet or all is committed. Other memory
- * takes a system call, which commits as well: the place of the commit, as the process at the other
- * end has it mapped, is the last piece that the system copies to (the host's seal()). A thread is
- * never stopped within a system call: it stands before its instruction, or after it. Only where the
- * host cannot do both in one call is the thread pinned from the copy to the commit.
+ * thread is stopped at any other, either nothing is to be seen yet or all is committed. Other
+ * memory takes a system call, which commits as well: the place of the commit, as the process at the
+ * other end has it mapped, is the last piece that the system copies to (the host's seal()). A
+ * thread is never stopped within a system call: it stands before its instruction, or after it. Only
+ * where the host cannot do both in one call is the thread pinned from the copy to the commit.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LIFE_H
 #define SOFTHCA_DEVICE_MEMORY_LIFE_H

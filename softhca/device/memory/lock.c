@@ -136,7 +136,9 @@ void sh_lock_suspect(struct sh_dev *dev, struct sh_lock *lock)
 		sh_owner_stopped(dev, owner);
 }
 
-/* In dev->given_up: that thread did not stand, as far as could be seen. No bit of an owner's word. */
+/*
+ * In dev->given_up: that thread did not stand, as far as could be seen. No bit of an owner's word.
+ */
 #define SLOW (UINT64_C(1) << 16)
 
 /* What a waiting thread has seen of the thread that it waits for. Moments in ms; 0: not. */

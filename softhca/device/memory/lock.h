@@ -17,8 +17,8 @@
  *
  * The releasing thread wakes one sleeper at a time, shortly after it has released the lock. If that
  * sleeper is killed before it takes the lock, the wake-up is lost. So it is if the releasing thread
- * is killed, or stopped, in between. A holder that dies wakes no sleeper; the daemon does so when it learns
- * of the death (orphans.c). So sleepers look again now and then.
+ * is killed, or stopped, in between. A holder that dies wakes no sleeper; the daemon does so when
+ * it learns of the death (orphans.c). So sleepers look again now and then.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LOCK_H
 #define SOFTHCA_DEVICE_MEMORY_LOCK_H
@@ -41,8 +41,8 @@ uint64_t sh_self_word(struct sh_dev *dev);
 /* Has the thread that this word of a lock names ended without releasing the lock? */
 bool sh_owner_dead(struct sh_dev *dev, uint64_t owner);
 /*
- * That thread lives, and others have waited for it for long: ends its life if it is stopped. Returns
- * whether it stands: it is stopped, and its life cannot be ended.
+ * That thread lives, and others have waited for it for long: ends its life if it is stopped.
+ * Returns whether it stands: it is stopped, and its life cannot be ended.
  */
 bool sh_owner_stopped(struct sh_dev *dev, uint64_t owner);
 
@@ -56,10 +56,10 @@ void sh_errands(struct sh_dev *dev);
 /* ---- lock.c ---- */
 
 /*
- * How long a thread waits for a lock. BOUNDED: for SH_LOCK_WAIT_MS. BRIEFLY: until the holder has stood
- * for SH_BRIEF_MS, because what the thread has to do can be done later. PATIENTLY: until it has
- * stood for SH_PATIENCE_MS, because what the thread has to do is lost otherwise. A thread that has
- * been given up once is given up at once. Both also give up a holder that has the lock for
+ * How long a thread waits for a lock. BOUNDED: for SH_LOCK_WAIT_MS. BRIEFLY: until the holder has
+ * stood for SH_BRIEF_MS, because what the thread has to do can be done later. PATIENTLY: until it
+ * has stood for SH_PATIENCE_MS, because what the thread has to do is lost otherwise. A thread that
+ * has been given up once is given up at once. Both also give up a holder that has the lock for
  * SH_HELD_MS, whatever it does; from then on for as long as one that stands.
  */
 enum sh_wait { SH_WAIT_NOT, SH_WAIT_BOUNDED, SH_WAIT_BRIEFLY, SH_WAIT_PATIENTLY, SH_WAIT_EVER };

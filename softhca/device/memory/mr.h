@@ -65,8 +65,9 @@ SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, u
 			   uint32_t *ctx)
 {
 	/*
-	 * Pairs with the release in sh_mr_create(), and with the store in sh_mr_destroy(): this load must not
-	 * come before the thread's announcement of its epoch, which an acquire would allow.
+	 * Pairs with the release in sh_mr_create(), and with the store in sh_mr_destroy(): this
+	 * load must not come before the thread's announcement of its epoch, which an acquire would
+	 * allow.
 	 */
 	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_SEQ_CST) != key ||
 	    !sh_ctx_live(dev, mpt->ctx))

@@ -13,8 +13,9 @@
  *
  * sh_orphans_left(): has any thread died in device code since seen?
  *
- * sh_orphans(): the same, and can locks be freed now? If so, it moves *seen on, and the daemon calls
- * one of the other functions for each object that exists. If not, the daemon asks again later.
+ * sh_orphans(): the same, and can locks be freed now? If so, it moves *seen on, and the daemon
+ * calls one of the other functions for each object that exists. If not, the daemon asks again
+ * later.
  */
 bool sh_orphans_left(const struct sh_dev *dev, uint32_t seen);
 bool sh_orphans(struct sh_dev *dev, uint32_t *seen);

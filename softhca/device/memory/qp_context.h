@@ -50,32 +50,32 @@ struct sh_qp {
 	uint64_t deadline; /* of the wait in progress (RNR or ack), 0 = none */
 	union {
 		/*
-		 * The CQ that its last message was announced in: a hint. told_cqn 0: not known. No HCA
-		 * has a number with SH_IS_LEFT.
+		 * The CQ that its last message was announced in: a hint. told_cqn 0: not known. No
+		 * HCA has a number with SH_IS_LEFT.
 		 */
 		struct {
 			uint32_t told_hca, told_cqn;
 		};
 		/*
-		 * sh_left(): an answer that the requester has not taken in. Written under the peer's
-		 * rlock, also by a thread that recovers after the peer; and by one that did not get
-		 * this lock back. So both are stored as one word.
+		 * sh_left(): an answer that the requester has not taken in. Written under the
+		 * peer's rlock, also by a thread that recovers after the peer; and by one that did
+		 * not get this lock back. So both are stored as one word.
 		 */
 		uint64_t left;
 	};
 	union {
 		/*
 		 * sq_una and una_psn before a message that the receiver may not have committed
-		 * (express_way.h). Valid if has_floor is set: the thread that ran the engine has not
-		 * come to that commit. RC and XRC alone have such messages.
+		 * (express_way.h). Valid if has_floor is set: the thread that ran the engine has
+		 * not come to that commit. RC and XRC alone have such messages.
 		 */
 		uint64_t floor;
 		uint64_t xmit_multicast; /* UD: like xmit_packets */
 	};
 	uint32_t has_floor;
 	/*
-	 * On the wire: ack_psn + 1 when the requester went back because packets were lost. Until ack_psn
-	 * moves on, or the timer fires, what else was on its way says the same again.
+	 * On the wire: ack_psn + 1 when the requester went back because packets were lost. Until
+	 * ack_psn moves on, or the timer fires, what else was on its way says the same again.
 	 */
 	uint32_t went_back;
 	uint32_t wire_psn;    /* on the wire: one past the newest PSN that has left */
@@ -91,9 +91,9 @@ struct sh_qp {
 	uint32_t sent_psn;		/* one past the newest PSN ever sent */
 	uint32_t rd_out;		/* READs and atomics sent and not completed */
 	/*
-	 * The deadline is that of a receiver that was not ready (RNR NAK); SH_PUT_OFF: that of a lock
-	 * that was not to be had (sh_put_off()), with the newest answer that the requester has and could
-	 * not take in (SH_HELD()).
+	 * The deadline is that of a receiver that was not ready (RNR NAK); SH_PUT_OFF: that of a
+	 * lock that was not to be had (sh_put_off()), with the newest answer that the requester has
+	 * and could not take in (SH_HELD()).
 	 */
 	uint32_t rnr_waiting;
 #define SH_PUT_OFF     2u
@@ -168,7 +168,10 @@ struct sh_qp {
 	uint8_t wire_left; /* requester, on the wire: SH_WIRE_ASKED, SH_WIRE_UNSENT */
 	/* UD, set at creation: what the QP sends to a group of its own does not come back to it. */
 	uint8_t block_self_mcast;
-	/* Requester, on the wire: packets below this PSN may have been sent more than once (transport/wire_pace.c). */
+	/*
+	 * Requester, on the wire: packets below this PSN may have been sent more than once
+	 * (transport/wire_pace.c).
+	 */
 	uint32_t wire_again;
 	uint64_t rcv_packets, rcv_data; /* like xmit_packets, xmit_data */
 	uint32_t atomic_head;
@@ -177,13 +180,18 @@ struct sh_qp {
 	/* Bytes of long messages: what the ports count, too. Advanced with relaxed atomics. */
 	uint64_t long_xmit_data, long_rcv_data;
 	uint32_t retries; /* timeouts, sequence NAKs and RNR NAKs; requester */
-	/* On the wire: ack_psn + 1 when the oldest packet was sent again ahead of time (timer.c). */
+	/*
+	 * On the wire: ack_psn + 1 when the oldest packet was sent again ahead of time (timer.c).
+	 */
 	uint32_t probed;
 	uint64_t rq_cache[SH_QP_RECEIVES][2]
 		__attribute__((aligned(64))); /* receives of one segment, as the queue has them */
 	struct sh_txn txn;
 
-	/* The newest atomic operations and READs: PSN + 1, with a bit for READs (transport/responder_rdma.c). */
+	/*
+	 * The newest atomic operations and READs: PSN + 1, with a bit for READs
+	 * (transport/responder_rdma.c).
+	 */
 	uint32_t atomic_psn[SH_QP_ATOMICS];
 	uint64_t atomic_result[SH_QP_ATOMICS];
 } __attribute__((aligned(64)));
@@ -198,8 +206,9 @@ _Static_assert(offsetof(struct sh_qp, txn) == 576, "log");
 _Static_assert(offsetof(struct sh_qp, atomic_psn) == 832, "atomics");
 
 /*
- * Why the wire's engine still has to send what was posted: it has been asked to go on with the send queue, and has not looked
- * since; or it has looked, and something that has not been sent yet waits for answers to what has.
+ * Why the wire's engine still has to send what was posted: it has been asked to go on with the send
+ * queue, and has not looked since; or it has looked, and something that has not been sent yet waits
+ * for answers to what has.
  */
 #define SH_WIRE_ASKED  1u
 #define SH_WIRE_UNSENT 2u

@@ -31,8 +31,9 @@ static int write_slots(int fd, const struct sh_exec *some, uint64_t n)
 }
 
 /*
- * The slots' mutexes are made elsewhere and written into the file: a store to each slot would have the
- * kernel map all their pages one by one, which took most of the time that an instance is made in.
+ * The slots' mutexes are made elsewhere and written into the file: a store to each slot would have
+ * the kernel map all their pages one by one, which took most of the time that an instance is made
+ * in.
  */
 int sh_exec_init(struct sh_instance *inst, int fd)
 {

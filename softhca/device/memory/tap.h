@@ -6,9 +6,9 @@
  *
  * A packet takes a record of some slots that follow each other, round the end of the ring, too. A
  * position counts slots, and never goes back; slot number position % SH_TAP_SLOTS is its slot. The
- * sender takes the positions (head), then puts its word (as in locks, lock.h) into the owner word of
- * each of the slots, fills them, and says in the owner word of the first that the record is ready.
- * The reader makes the slots free again, and moves tail on.
+ * sender takes the positions (head), then puts its word (as in locks, lock.h) into the owner word
+ * of each of the slots, fills them, and says in the owner word of the first that the record is
+ * ready. The reader makes the slots free again, and moves tail on.
  *
  *	BITS	OF an owner word; all 0 = the slot is free
  *	0-14	the sender's slot + 1, as in locks
@@ -19,9 +19,9 @@
  *	32-63	generation, as in locks
  *
  * A sender that was killed, or whose life was ended (life.h), stores nothing more. Its generation
- * tells, and the reader frees its slots. A sender that is stopped otherwise keeps its slots, and the
- * reader passes them over: when the sender goes on, the reader finds its record late (sh_tap_late).
- * Positions that come round to slots which it still has are marked as not used.
+ * tells, and the reader frees its slots. A sender that is stopped otherwise keeps its slots, and
+ * the reader passes them over: when the sender goes on, the reader finds its record late
+ * (sh_tap_late). Positions that come round to slots which it still has are marked as not used.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_TAP_H
 #define SOFTHCA_DEVICE_MEMORY_TAP_H
@@ -46,7 +46,10 @@ struct sh_tapped {
 	uint64_t when;	   /* CLOCK_MONOTONIC, ns */
 	uint32_t capture;  /* which one it is for: sh_tap.capture */
 	uint16_t len, have;
-	/* enum sh_pkt_op, enum sh_service, enum sh_pkt_flags and SH_TAPPED_AGAIN (transport/packet.h) */
+	/*
+	 * enum sh_pkt_op, enum sh_service, enum sh_pkt_flags and SH_TAPPED_AGAIN
+	 * (transport/packet.h)
+	 */
 	uint8_t op, service, flags;
 	uint8_t sl;
 	uint16_t slid, dlid, pkey;
@@ -94,8 +97,8 @@ static inline struct sh_tap *sh_tap(const struct sh_dev *dev)
 
 /*
  * Takes a record for so many bytes of payload. NULL: there is no room, which has been counted. The
- * caller fills in what follows `have`, and so much payload where sh_tap_payload() says, and calls one
- * of the other two.
+ * caller fills in what follows `have`, and so much payload where sh_tap_payload() says, and calls
+ * one of the other two.
  */
 struct sh_tapped *sh_tap_take(struct sh_dev *dev, uint32_t payload);
 /* Where the payload goes: one piece, or two at the end of the ring. Returns how many. */

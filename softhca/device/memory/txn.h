@@ -82,8 +82,8 @@ static inline void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
 		sh_lock_wait(dev, lock);
 }
 /*
- * The same, for a client that can do without: it does not wait for a thread that is stopped and whose
- * life cannot be ended. how: SH_WAIT_BRIEFLY or SH_WAIT_PATIENTLY. 0, or -EINPROGRESS.
+ * The same, for a client that can do without: it does not wait for a thread that is stopped and
+ * whose life cannot be ended. how: SH_WAIT_BRIEFLY or SH_WAIT_PATIENTLY. 0, or -EINPROGRESS.
  */
 static inline int sh_lock_within(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait how)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Client memory of queues and doorbell records, as the device reaches it. The lock of the object that owns it is held.
+ * Client memory of queues and doorbell records, as the device reaches it. The lock of the object
+ * that owns it is held.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_UMEM_H
 #define SOFTHCA_DEVICE_MEMORY_UMEM_H

@@ -2,8 +2,8 @@
 /*
  * Which addresses have LIDs on the wire. An address of the wire's network, less the network, is a
  * LID. Others are listed: peers outside of the network, and ports of this instance whose addresses
- * give no LID. A listed LID is not that of an address in the network. The list does not change as long
- * as the instance lives.
+ * give no LID. A listed LID is not that of an address in the network. The list does not change as
+ * long as the instance lives.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_WIRE_LIDS_H
 #define SOFTHCA_DEVICE_MEMORY_WIRE_LIDS_H
@@ -34,7 +34,9 @@ static inline uint32_t sh_wire_list_length(const struct sh_wire_list *list)
 	return list->n < SH_WIRE_LISTED ? list->n : SH_WIRE_LISTED;
 }
 
-/* The LID of an address. last: the highest that an address of the network can have. 0: it has none. */
+/*
+ * The LID of an address. last: the highest that an address of the network can have. 0: it has none.
+ */
 static inline uint32_t sh_wire_list_lid(const struct sh_wire_list *list, struct sh_ip network,
 					uint32_t last, struct sh_ip a)
 {

@@ -149,11 +149,11 @@ static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 	if (cq->ctx == ctx && usable(dev, c->hca, cq)) {
 		if (dw0 || dw1) {
 			/*
-			 * word is in the layout of the arm record: the consumer index stands where the
-			 * doorbell has the number of the CQ. A thread that was thrown out of here does the
-			 * same work again. If its first life has carried out this arm, it must not arm
-			 * again: senders may have added CQEs in between, and those would raise a second
-			 * event for one request.
+			 * word is in the layout of the arm record: the consumer index stands where
+			 * the doorbell has the number of the CQ. A thread that was thrown out of
+			 * here does the same work again. If its first life has carried out this
+			 * arm, it must not arm again: senders may have added CQEs in between, and
+			 * those would raise a second event for one request.
 			 */
 			if (!sh_self.again || word != cq->arm_acted)
 				arm(dev, c->hca, cq, word);
@@ -321,7 +321,10 @@ int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	producer = cq->producer;
 	entries = 1u << cq->log_size;
 	left = producer - cq->consumer_seen;
-	/* The marker takes an entry of the old buffer and, until it is skipped, an index of the new one. */
+	/*
+	 * The marker takes an entry of the old buffer and, until it is skipped, an index of the new
+	 * one.
+	 */
 	if (cq->overrun || left >= entries || left + 1 > 1u << log_size) {
 		err = -EINVAL;
 		goto out;

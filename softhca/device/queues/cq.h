@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * CQs: how they come to be, change and end, and the arm doorbell. 0 or -errno. The daemon alone calls these, but
- * for sh_arm().
+ * CQs: how they come to be, change and end, and the arm doorbell. 0 or -errno. The daemon alone
+ * calls these, but for sh_arm().
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_CQ_H
 #define SOFTHCA_DEVICE_QUEUES_CQ_H

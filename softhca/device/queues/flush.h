@@ -21,12 +21,14 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 void sh_qp_error_left(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event,
 		      uint8_t recv_syndrome, uint8_t vendor, uint64_t *left, uint64_t word);
 /*
- * Flushes the posted WQEs of a QP in ERR (both queues) or SQE (send queue). -EINPROGRESS, in the daemon
- * only, and for a QP without an owner: another thread holds a CQ's lock, and the caller has to flush
- * again.
+ * Flushes the posted WQEs of a QP in ERR (both queues) or SQE (send queue). -EINPROGRESS, in the
+ * daemon only, and for a QP without an owner: another thread holds a CQ's lock, and the caller has
+ * to flush again.
  */
 int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
-/* Has the helper thread of this process flush the QP soon. The caller holds the requester's lock. */
+/*
+ * Has the helper thread of this process flush the QP soon. The caller holds the requester's lock.
+ */
 void sh_qp_flush_later(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp);
 /*
  * Completes the receive WQE of the message in progress in error, if the QP has taken one.
@@ -38,8 +40,8 @@ void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 
 /*
  * Fails the oldest send WQE: writes its error CQE, moves the QP to ERR (SQE for UC and UD), and
- * flushes. The caller holds the requester's lock; this function takes the responder's. 0; -EINPROGRESS:
- * a lock is not to be had now (sh_lock_within()), and nothing has changed.
+ * flushes. The caller holds the requester's lock; this function takes the responder's. 0;
+ * -EINPROGRESS: a lock is not to be had now (sh_lock_within()), and nothing has changed.
  */
 int sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
 		   uint8_t vendor);

@@ -11,8 +11,8 @@
 #include "transitions.h"
 
 /*
- * What mlx4 refuses in addition to the transition table, for daemon and device. mtu: the greatest that a path may
- * have, as IBV_MTU_*. A wire has less than the device by itself.
+ * What mlx4 refuses in addition to the transition table, for daemon and device. mtu: the greatest
+ * that a path may have, as IBV_MTU_*. A wire has less than the device by itself.
  */
 static inline bool sh_qp_values_ok(const struct sh_qp_attr *a, uint32_t mask, uint32_t ports,
 				   uint32_t mtu)
@@ -37,8 +37,8 @@ static inline bool sh_qp_values_ok(const struct sh_qp_attr *a, uint32_t mask, ui
 /*
  * Follows the whole transition table, with required and optional attributes. -EINVAL: nothing has
  * changed. Moving to RTS does not run the send queue: the owner's process rings the doorbell.
- * Moving to ERR flushes. -EINPROGRESS: a client holds a lock, or the wire's engine is about to send what was posted
- * before a move to RESET.
+ * Moving to ERR flushes. -EINPROGRESS: a client holds a lock, or the wire's engine is about to send
+ * what was posted before a move to RESET.
  */
 int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr,
 		 uint32_t mask);

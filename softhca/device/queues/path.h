@@ -23,8 +23,9 @@ static inline uint16_t sh_wire_lid_of(const struct sh_dev *dev, const uint8_t gi
 }
 
 /*
- * The LID that a path with this LID and GID leads to. Only here is it sure that the peer has a LID of the
- * list. Its own instance may say another one, and its programs tell that to those of this instance.
+ * The LID that a path with this LID and GID leads to. Only here is it sure that the peer has a LID
+ * of the list. Its own instance may say another one, and its programs tell that to those of this
+ * instance.
  */
 static inline uint16_t sh_wire_dlid(const struct sh_dev *dev, uint16_t dlid, const uint8_t gid[16])
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * QPs: how they come to be and end, and what they tell of themselves. 0 or -errno. The daemon alone calls these.
+ * QPs: how they come to be and end, and what they tell of themselves. 0 or -errno. The daemon alone
+ * calls these.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_QP_H
 #define SOFTHCA_DEVICE_QUEUES_QP_H
@@ -33,8 +34,8 @@ int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_att
 /* The same without locks, for a QP whose locks a client does not let go of. */
 int sh_qp_peek(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
 /*
- * Once it has returned, the device writes no CQE of the QP. -EINPROGRESS: a client holds a lock, or the wire's
- * engine is about to send what was posted.
+ * Once it has returned, the device writes no CQE of the QP. -EINPROGRESS: a client holds a lock, or
+ * the wire's engine is about to send what was posted.
  */
 int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *async_events);
 /*

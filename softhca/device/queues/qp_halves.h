@@ -9,8 +9,8 @@
 #include "softhca/device/memory/qp_context.h"
 
 /*
- * Takes the requester's lock, then the responder's. 0; -EINPROGRESS: what sh_lock_mine() says, and the
- * thread holds neither.
+ * Takes the requester's lock, then the responder's. 0; -EINPROGRESS: what sh_lock_mine() says, and
+ * the thread holds neither.
  */
 int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp);
 /* The same for who comes back by a timer, whatever the service is: it waits briefly. */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The table of QP state transitions with required and optional attributes. Pure: no state, no locks. */
+/*
+ * The table of QP state transitions with required and optional attributes. Pure: no state, no
+ * locks.
+ */
 #include "softhca/device/memory/qp_attr.h"
 #include "transitions.h"
 

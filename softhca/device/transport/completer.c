@@ -72,9 +72,9 @@ SH_OUTLINE int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp
 }
 
 /*
- * Retires the WQE and writes its CQE. Returns what sh_cq_put() returns; or -EINPROGRESS: the CQ is not
- * to be had now, and nothing has changed. The transaction is in the CQ's log, because the QP's log
- * belongs to its responder.
+ * Retires the WQE and writes its CQE. Returns what sh_cq_put() returns; or -EINPROGRESS: the CQ is
+ * not to be had now, and nothing has changed. The transaction is in the CQ's log, because the QP's
+ * log belongs to its responder.
  */
 static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
 			 const struct sh_wqe *wqe, uint32_t psn)
@@ -103,8 +103,8 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 }
 
 /*
- * What the requester has to do is put off. The answer must not be lost: the peer may end meanwhile, or
- * be in ERR already, and would not give it once more.
+ * What the requester has to do is put off. The answer must not be lost: the peer may end meanwhile,
+ * or be in ERR already, and would not give it once more.
  */
 static void hold(struct sh_qp *qp, uint32_t psn, uint8_t syndrome)
 {
@@ -150,9 +150,9 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 }
 
 /*
- * Is this the answer to a packet that the requester sent before it last went back? Where packets are
- * held back, many such answers may arrive at once. What they tell of losses it knows: it has sent
- * all of that again. Each would take one more retry, and in an instant no retry would be left.
+ * Is this the answer to a packet that the requester sent before it last went back? Where packets
+ * are held back, many such answers may arrive at once. What they tell of losses it knows: it has
+ * sent all of that again. Each would take one more retry, and in an instant no retry would be left.
  */
 static bool is_old_news(const struct sh_qp *qp, const struct sh_packet *resp)
 {
@@ -171,7 +171,9 @@ static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	/* The requester knows that already: it has gone back, and has sent nothing since. */
 	if (qp->rnr_waiting || (qp->sq_next == qp->sq_una && qp->next_psn == qp->ack_psn))
 		return;
-	/* On the wire it may have sent again by the time that the rest of the old packets arrives. */
+	/*
+	 * On the wire it may have sent again by the time that the rest of the old packets arrives.
+	 */
 	if (dev->wire) {
 		if (qp->went_back == qp->ack_psn + 1)
 			return;
@@ -225,8 +227,8 @@ static bool acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 
 /*
  * How long to wait for a receiver that was not ready. A packet that was sent again ahead of time
- * (timer.c) gets two answers. If retries are limited, only the first answer takes one: the requester
- * waits until the second one must have come, and ignores that.
+ * (timer.c) gets two answers. If retries are limited, only the first answer takes one: the
+ * requester waits until the second one must have come, and ignores that.
  */
 static uint64_t rnr_wait(struct sh_dev *dev, struct sh_qp *qp, uint32_t code)
 {
@@ -312,8 +314,8 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 }
 
 /*
- * All of the data that the oldest WQE reads may be here, and nobody remembers that it only lacks its CQE:
- * another answer was held, or the thread was thrown before this one was. It is read again.
+ * All of the data that the oldest WQE reads may be here, and nobody remembers that it only lacks
+ * its CQE: another answer was held, or the thread was thrown before this one was. It is read again.
  */
 static void forget_whole_fetch(struct sh_dev *dev, struct sh_qp *qp)
 {

@@ -9,14 +9,14 @@
 #include "packet.h"
 
 /*
- * Takes in one response; SH_PKT_NONE: SH_BUSY. cache: the WQE that the caller has parsed last, which saves reading it
- * again if the response is about it, or NULL.
+ * Takes in one response; SH_PKT_NONE: SH_BUSY. cache: the WQE that the caller has parsed last,
+ * which saves reading it again if the response is about it, or NULL.
  */
 void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		 const struct sh_packet *resp, struct sh_wqe *cache);
 /*
- * Takes in the answer that was put off, if there is one. held: rnr_waiting as it was before the caller set it
- * to 0.
+ * Takes in the answer that was put off, if there is one. held: rnr_waiting as it was before the
+ * caller set it to 0.
  */
 void sh_take_held(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t held);
 /*
@@ -63,8 +63,8 @@ static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
 	return true;
 }
 /*
- * Retires the oldest WQE, and writes its CQE if it asks for one. 0; -ENOSPC: the CQ overran, and the QP
- * is in ERR; -EINPROGRESS: the CQ is not to be had now, and this is put off (sh_put_off()).
+ * Retires the oldest WQE, and writes its CQE if it asks for one. 0; -ENOSPC: the CQ overran, and
+ * the QP is in ERR; -EINPROGRESS: the CQ is not to be had now, and this is put off (sh_put_off()).
  */
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		    const struct sh_wqe *wqe);

@@ -48,9 +48,9 @@ SH_OUTLINE bool is_left(struct sh_dev *dev, struct sh_qp *qp, uint32_t ctx, uint
 }
 
 /*
- * Returns the QP with this number, locked, if it belongs to the context; else NULL. A thread that stands
- * may have its lock (sh_lock_within()). Then the helper thread calls later(dev, ctx << 32 | qpn, 0)
- * soon; later NULL: it looks at that QP in any case.
+ * Returns the QP with this number, locked, if it belongs to the context; else NULL. A thread that
+ * stands may have its lock (sh_lock_within()). Then the helper thread calls later(dev, ctx << 32 |
+ * qpn, 0) soon; later NULL: it looks at that QP in any case.
  */
 static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
 				 struct sh_hca **hca, later_fn *later)
@@ -240,8 +240,8 @@ static void look_at_lost(struct sh_dev *dev, struct sh_proc *p)
 
 /*
  * Takes an entry only after it has looked at the QP. If the thread is thrown in between, it looks
- * again. Of the helper thread alone: if two threads took entries, one could take what was posted after
- * its look.
+ * again. Of the helper thread alone: if two threads took entries, one could take what was posted
+ * after its look.
  */
 static void attention(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 {

@@ -25,18 +25,18 @@ void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
  */
 bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 /*
- * Looks at the queues of a QP: runs its requester, or flushes it. Does nothing in a process that does
- * not own the QP, but for the wire's engine.
+ * Looks at the queues of a QP: runs its requester, or flushes it. Does nothing in a process that
+ * does not own the QP, but for the wire's engine.
  */
 void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 /*
- * The helper thread, and no other one, calls this when sh_proc.attention has changed. Serves the ring of
- * requests to this process.
+ * The helper thread, and no other one, calls this when sh_proc.attention has changed. Serves the
+ * ring of requests to this process.
  */
 void sh_attention(struct sh_dev *dev);
 /*
- * For another thread of the wire's engine that has a processor: looks at what waits for the helper thread, and leaves it there. The
- * helper thread looks again, and finds nothing to do.
+ * For another thread of the wire's engine that has a processor: looks at what waits for the helper
+ * thread, and leaves it there. The helper thread looks again, and finds nothing to do.
  */
 void sh_attention_ahead(struct sh_dev *dev);
 

@@ -43,7 +43,10 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
  */
 bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
 		const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
-/* The same two for the services without acknowledgements. There is no answer. from: the sender's QP. */
+/*
+ * The same two for the services without acknowledgements. There is no answer. from: the sender's
+ * QP.
+ */
 bool sh_respond_lossy(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		      const struct sh_packet *p);
 bool sh_express_lossy(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,

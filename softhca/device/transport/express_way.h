@@ -343,8 +343,8 @@ SH_INLINE bool place_with_grh(const struct sink *s, struct sh_dev *dev, struct s
 }
 
 /*
- * The same as scatter() of a message. A datagram leaves 40 bytes in front of its payload, for a GRH if
- * it has one.
+ * The same as scatter() of a message. A datagram leaves 40 bytes in front of its payload, for a GRH
+ * if it has one.
  */
 SH_INLINE bool place_message(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca,
 			     const struct sh_packet *p, uint8_t service)

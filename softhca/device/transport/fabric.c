@@ -116,7 +116,10 @@ void sh_has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet 
 		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
 }
 
-/* Does the daemon send it again, if its receiver is busy? Under faults it is lost then (sh_transmit()). */
+/*
+ * Does the daemon send it again, if its receiver is busy? Under faults it is lost then
+ * (sh_transmit()).
+ */
 static bool may_come_again(const struct sh_dev *dev, const struct sh_packet *p)
 {
 	return p->service == SH_SVC_UD && !dev->proc &&
@@ -468,8 +471,8 @@ SH_OUTLINE void deliver_looped(struct sh_dev *dev, const struct sh_packet *p,
 }
 
 /*
- * Delivers one request packet and lets its responses travel. True: the daemon has not delivered it, because its
- * receiver is busy (gsi.h).
+ * Delivers one request packet and lets its responses travel. True: the daemon has not delivered it,
+ * because its receiver is busy (gsi.h).
  */
 static bool request_one(struct sh_dev *dev, const struct sh_packet *p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Hands packets to the QPs that they are for, by LIDs. If a packet reaches no QP, fabric.c drops and
- * counts it.
+ * Hands packets to the QPs that they are for, by LIDs. If a packet reaches no QP, fabric.c drops
+ * and counts it.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_FABRIC_H
 #define SOFTHCA_DEVICE_TRANSPORT_FABRIC_H
@@ -14,30 +14,34 @@ void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len,
 
 /*
  * Hands a request to the fabric. The caller holds no lock. If a response comes back at once, it is
- * in *resp afterwards; otherwise op is SH_PKT_NONE there. While faults are injected, responses go to
- * sh_response() one by one instead.
+ * in *resp afterwards; otherwise op is SH_PKT_NONE there. While faults are injected, responses go
+ * to sh_response() one by one instead.
  */
 void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 		 struct sh_seg *resp_seg);
 
 /*
- * Begins to send a packet, and makes *resp an answer of no kind. Returns the HCA that the packet leaves
- * by; NULL if there is none, or if its port is down. Then the packet is lost, and counted as that.
+ * Begins to send a packet, and makes *resp an answer of no kind. Returns the HCA that the packet
+ * leaves by; NULL if there is none, or if its port is down. Then the packet is lost, and counted as
+ * that.
  */
 struct sh_hca *sh_leave_from(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
 /*
- * Counts a packet at the port that has sent it. Where the fabric has doubled a packet, the port has sent
- * only the first of the two.
+ * Counts a packet at the port that has sent it. Where the fabric has doubled a packet, the port has
+ * sent only the first of the two.
  */
 void sh_has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p);
 
-/* The other end of the fabric: finds the QPs that a packet is for and has their responders execute it. */
+/*
+ * The other end of the fabric: finds the QPs that a packet is for and has their responders execute
+ * it.
+ */
 void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 		struct sh_seg *resp_seg);
 
 /*
- * Looks in the table for the port that has exactly this LID. The caller checks *hca and *port. False:
- * no port has it.
+ * Looks in the table for the port that has exactly this LID. The caller checks *hca and *port.
+ * False: no port has it.
  */
 static inline bool sh_lid_exact(const struct sh_dev *dev, uint32_t lid, uint32_t *hca,
 				uint32_t *port)
@@ -57,7 +61,9 @@ static inline bool sh_lid_is_switch(const struct sh_dev *dev, uint32_t lid)
 	return lid < SH_MAX_LIDS &&
 	       __atomic_load_n(&dev->inst->lid_port[lid], __ATOMIC_RELAXED) == SH_LID_OF_SWITCH;
 }
-/* The same for a LID that may have the path bits of a port's LMC set, with *hca and *port checked. */
+/*
+ * The same for a LID that may have the path bits of a port's LMC set, with *hca and *port checked.
+ */
 bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port);
 /* Are both LIDs of one port? */
 bool sh_lid_same_port(const struct sh_dev *dev, uint16_t a, uint16_t b);

@@ -247,7 +247,10 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *me
 
 		if (!(word & SH_FAULT_USED) || !concerns(&scope, way))
 			continue;
-		/* pairs with the release stores in rule_set() of the daemon, which ends the old rule first */
+		/*
+		 * pairs with the release stores in rule_set() of the daemon, which ends the old
+		 * rule first
+		 */
 		rate = __atomic_load_n(&rule->rate, __ATOMIC_ACQUIRE);
 		count = __atomic_load_n(&rule->count, __ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&rule->scope, __ATOMIC_RELAXED) != word)
@@ -269,7 +272,10 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *me
 	}
 	if (!limits && met->fate != SH_FAULT_DELAY && met->fate != SH_FAULT_REORDER)
 		return met->fate;
-	/* One look at the clock, before the packet is copied: so those of a QP leave in their order. */
+	/*
+	 * One look at the clock, before the packet is copied: so those of a QP leave in their
+	 * order.
+	 */
 	now = dev->ops->now(dev->host);
 	if (limits && (met->fate == SH_FAULT_KINDS || met->fate == SH_FAULT_DELAY ||
 		       met->fate == SH_FAULT_DUPLICATE))
@@ -308,7 +314,9 @@ static void release(struct sh_dev *dev, struct sh_held_back *h)
 		h->go(dev, (uintptr_t)h, 0);
 }
 
-/* Nothing has passed it in time. If it has gone, another one may be at its address, and goes early. */
+/*
+ * Nothing has passed it in time. If it has gone, another one may be at its address, and goes early.
+ */
 static void expired(struct sh_dev *dev, uint64_t held, uint64_t rule)
 {
 	struct sh_held_back *h = (struct sh_held_back *)(uintptr_t)held;

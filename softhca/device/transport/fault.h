@@ -24,7 +24,10 @@ struct sh_way {
 	 * count that name the sender, and partitions.
 	 */
 	bool came;
-	/* It is there at once, and once: no rule is about it that makes packets wait or doubles them. */
+	/*
+	 * It is there at once, and once: no rule is about it that makes packets wait or doubles
+	 * them.
+	 */
 	bool at_once;
 };
 
@@ -39,7 +42,10 @@ struct sh_met {
 	uint32_t passes; /* bits of the rules whose packets it overtakes, which are then free */
 	uint32_t limits; /* bits of the limits that it is under, if it is delayed */
 	bool twice;	 /* it is delayed, and leaves two times */
-	/* When it leaves, if it is delayed; or at the latest, if others are to pass. And how long that is from now. */
+	/*
+	 * When it leaves, if it is delayed; or at the latest, if others are to pass. And how long
+	 * that is from now.
+	 */
 	uint64_t at, delay_ns;
 };
 
@@ -49,17 +55,21 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *me
 /* Does a partition lie between these ends? */
 bool sh_partitioned(struct sh_dev *dev, uint32_t from, uint32_t to);
 
-/* The head of a packet that is held back, in memory of this process. go() sends it, and frees it. */
+/*
+ * The head of a packet that is held back, in memory of this process. go() sends it, and frees it.
+ */
 struct sh_held_back {
 	uint32_t proc;
 	void (*go)(struct sh_dev *dev, uint64_t held, uint64_t unused);
 };
 /*
- * Holds a packet back whose fate is SH_FAULT_DELAY or SH_FAULT_REORDER. False: it cannot be held, and
- * is the caller's. The caller is pinned.
+ * Holds a packet back whose fate is SH_FAULT_DELAY or SH_FAULT_REORDER. False: it cannot be held,
+ * and is the caller's. The caller is pinned.
  */
 bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held_back *h);
-/* A packet that met this has left: it has passed the ones that were held back for it. Pinned, too. */
+/*
+ * A packet that met this has left: it has passed the ones that were held back for it. Pinned, too.
+ */
 void sh_pass(struct sh_dev *dev, const struct sh_met *met);
 
 /*

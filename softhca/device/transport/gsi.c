@@ -167,7 +167,10 @@ static bool is_all_free(struct sh_dev *dev, uint32_t hca, struct sh_qp *qp, bool
 
 	if (!is_free(dev, &qp->lock, suspect) || !is_free(dev, &qp->rlock, suspect))
 		return false;
-	/* Without the lock these may be of another QP by now. Then other locks are looked at in vain. */
+	/*
+	 * Without the lock these may be of another QP by now. Then other locks are looked at in
+	 * vain.
+	 */
 	srq = sh_recv_srqn(qp, 0, &srqn) && srqn ? sh_srq_of(sh_hca(dev, hca), srqn) : NULL;
 	cqn = sh_recv_cqn(qp, NULL);
 	cq = cqn ? sh_cq_of(sh_hca(dev, hca), cqn) : NULL;

@@ -19,7 +19,10 @@
 /* The FIFO's place among those of event queues (host.h): no queue has number 0. */
 #define SH_GSI_EVQ	  0
 #define SH_GSI_GENERATION 1
-/* A management datagram between QP 1 of a port of this instance and QP 1 of another one on the wire. */
+/*
+ * A management datagram between QP 1 of a port of this instance and QP 1 of another one on the
+ * wire.
+ */
 struct sh_wire_mad {
 	uint32_t hca, port; /* of this instance */
 	uint16_t lid, pkey; /* lid: of the other end */
@@ -40,14 +43,15 @@ _Static_assert(sizeof(struct sh_gsi_record) == 316, "a record");
 _Static_assert(sizeof(struct sh_gsi_record) <= 4096, "a record");
 
 /*
- * Does QP 1 of a port take a datagram with that P_Key? index, if it is not NULL: where the port's table has
- * the key that fits. False: there is none, and the port has counted the datagram.
+ * Does QP 1 of a port take a datagram with that P_Key? index, if it is not NULL: where the port's
+ * table has the key that fits. False: there is none, and the port has counted the datagram.
  */
 bool sh_gsi_let_in(struct sh_hca *at, uint32_t port, uint16_t pkey, uint16_t *index);
 
 /*
- * A packet has come to that port, or to the LID of the switch (at NULL), where no QP of a program has
- * its number. Takes it if it is for QP 1, and counts it if it is lost. False: it is for another QP.
+ * A packet has come to that port, or to the LID of the switch (at NULL), where no QP of a program
+ * has its number. Takes it if it is for QP 1, and counts it if it is lost. False: it is for another
+ * QP.
  */
 bool sh_gsi_take(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const struct sh_packet *p);
 
@@ -57,9 +61,9 @@ bool sh_gsi_take(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const str
  * that lose or damage them.
  *
  * Waits for no lock. -EINPROGRESS: another thread holds one that the receiver needs, or the
- * receiver's process is exchanging pages, and the receiver has got nothing. suspect: ends the life of
- * a thread that holds a lock, if it is stopped. 0: the datagram is on its way. To a group, or under
- * faults, it is lost and counted if a lock is taken only now.
+ * receiver's process is exchanging pages, and the receiver has got nothing. suspect: ends the life
+ * of a thread that holds a lock, if it is stopped. 0: the datagram is on its way. To a group, or
+ * under faults, it is lost and counted if a lock is taken only now.
  */
 int sh_gsi_send(struct sh_dev *dev, const struct sh_packet *p, bool suspect);
 /*

@@ -5,8 +5,8 @@
  * The express way asks for an only member without the lock: mcgs_seq tells whether the table has
  * changed meanwhile. A slot that was used once keeps its GID, so that searches go on past it.
  *
- * With a wire each datagram to a group may have receivers elsewhere, too. So the express way has to take none:
- * mcgs_seq stays odd.
+ * With a wire each datagram to a group may have receivers elsewhere, too. So the express way has to
+ * take none: mcgs_seq stays odd.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,10 @@
 #include "mcast.h"
 #include "responder.h"
 
-/* NULL: there is no such HCA, or none of its groups has ever had a member, so the table has no memory. */
+/*
+ * NULL: there is no such HCA, or none of its groups has ever had a member, so the table has no
+ * memory.
+ */
 static inline struct sh_mcg *groups(struct sh_hca *h)
 {
 	/* pairs with the release in sh_mcast_attach() */
@@ -28,7 +31,10 @@ static inline struct sh_mcg *groups(struct sh_hca *h)
 	return sh_table_of(h, SH_HCA_MCGS);
 }
 
-/* A GID as the table has it. All words are read and written by atomic operations: a search may read what is being changed. */
+/*
+ * A GID as the table has it. All words are read and written by atomic operations: a search may read
+ * what is being changed.
+ */
 struct mgid {
 	uint32_t word[4];
 };
@@ -206,7 +212,10 @@ static uint32_t members_at(struct sh_dev *dev, uint32_t index, const uint8_t gid
 	return n;
 }
 
-/* How many members the group has at this HCA, and the first of them. False: the table is being changed. */
+/*
+ * How many members the group has at this HCA, and the first of them. False: the table is being
+ * changed.
+ */
 SH_INLINE bool peek(struct sh_hca *hca, const struct mgid *m, uint32_t *qpn, uint32_t *n)
 {
 	struct sh_mcg *table = groups(hca), *g;
@@ -239,7 +248,10 @@ bool sh_is_to_group(const struct sh_packet *p)
 	       sh_gid_is_group(p->grh.dgid) && p->dlid >= SH_LID_GROUPS;
 }
 
-/* Has the QP sent the datagram itself, and does not want it back? Not for what came over the wire, which may have any sender. */
+/*
+ * Has the QP sent the datagram itself, and does not want it back? Not for what came over the wire,
+ * which may have any sender.
+ */
 static inline bool is_blocked(const struct sh_qp *qp, uint32_t index, const struct sh_packet *p)
 {
 	return qp->block_self_mcast && p->src_hca == index && p->srcqp == qp->qpn;
@@ -268,7 +280,10 @@ struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struc
 	return only;
 }
 
-/* Delivers the packet, which is from the wire or not, to n members of its group at this HCA. Returns n. */
+/*
+ * Delivers the packet, which is from the wire or not, to n members of its group at this HCA.
+ * Returns n.
+ */
 static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t index,
 			   const uint32_t *qpn, uint32_t n, const struct sh_packet *p,
 			   bool from_wire, struct sh_packet *resp)
@@ -314,7 +329,9 @@ void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 		for (uint32_t i = 0; i < dev->hcas; i++)
 			n += deliver_to(dev, sh_hca(dev, i), i, qpn,
 					members_at(dev, i, p->grh.dgid, qpn), p, false, resp);
-	/* A wire may lead to members; if it leads to none, no one hears of it, as on any network. */
+	/*
+	 * A wire may lead to members; if it leads to none, no one hears of it, as on any network.
+	 */
 	if (!n && src && !(dev->inst->wire.leads && sh_is_to_group(p)))
 		SH_DROPPED_AT(src, sh_qp_get(dev, p->src_hca, p->srcqp), mcast, 1);
 }

@@ -46,8 +46,8 @@ enum sh_pkt_flags {
 /*
  * The syndrome of a response SH_PKT_NONE: a thread that stands has a lock of the receiver
  * (sh_lock_within()), and the receiver is as it was before. An RC or XRC requester sends the packet
- * again (sh_put_off()). So does the daemon with a datagram, which gets this also if a lock is not free or
- * the process exchanges pages. For others the packet is lost.
+ * again (sh_put_off()). So does the daemon with a datagram, which gets this also if a lock is not
+ * free or the process exchanges pages. For others the packet is lost.
  */
 #define SH_BUSY 1
 /* AETH syndromes. */

@@ -82,8 +82,8 @@ SH_INLINE int sh_place_at(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, 
 }
 
 /*
- * The same, for a change that must not be done twice: leaves the last of it for the commit (life.h),
- * or all of it. If this fails, there is nothing to commit. data stays valid until then.
+ * The same, for a change that must not be done twice: leaves the last of it for the commit
+ * (life.h), or all of it. If this fails, there is nothing to commit. data stays valid until then.
  */
 SH_INLINE int sh_place_most(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
 			    const struct sh_sge *at, const struct sh_payload *data,

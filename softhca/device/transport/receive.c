@@ -42,8 +42,8 @@ static void note_source(struct sh_recv *r, const struct sh_qp *qp)
 }
 
 /*
- * Locks the SRQ again that the WQE was taken from. 0; -ENOENT: it is destroyed, and the receive with
- * it; -EINPROGRESS.
+ * Locks the SRQ again that the WQE was taken from. 0; -ENOENT: it is destroyed, and the receive
+ * with it; -EINPROGRESS.
  */
 static int hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
 		      const struct sh_qp *qp)
@@ -181,7 +181,8 @@ static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index
 }
 
 /*
- * Reads the list of the receive that was taken. Returns how many entries it has, -EFAULT, -ENOENT or
+ * Reads the list of the receive that was taken. Returns how many entries it has, -EFAULT, -ENOENT
+ * or
  * -EINPROGRESS. sge has room for MLX4_MAX_SGE.
  */
 static int scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,

@@ -56,8 +56,8 @@ int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 		  uint64_t skip, const struct sh_payload *data);
 /*
  * Locks the SRQ, if it is not locked, and the CQ, and adds the CQE of the WQE. 0; -ENOSPC: the CQ
- * has overrun; -ENOENT: the SRQ is destroyed, so there is no CQE; -EINPROGRESS: a lock is not to be had
- * now, and the receive is to be given up.
+ * has overrun; -ENOENT: the SRQ is destroyed, so there is no CQE; -EINPROGRESS: a lock is not to be
+ * had now, and the receive is to be given up.
  */
 int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
 		const struct sh_cqe *cqe);

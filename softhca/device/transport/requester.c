@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The requester: sends the packets that WQEs make (requester_packets.h). For each QP, one thread of
- * the owning process at a time runs it (the engine). That thread holds the QP's requester lock while
- * it picks work, sends what is short, and takes in responses. While other packets are on their way,
- * it holds no lock. A thread that finds the engine busy sets a flag (again) and goes. A thread that
- * moves the QP to RESET or ERR advances gen, which sends the engine away.
+ * the owning process at a time runs it (the engine). That thread holds the QP's requester lock
+ * while it picks work, sends what is short, and takes in responses. While other packets are on
+ * their way, it holds no lock. A thread that finds the engine busy sets a flag (again) and goes. A
+ * thread that moves the QP to RESET or ERR advances gen, which sends the engine away.
  */
 #include <errno.h>
 
@@ -83,8 +83,8 @@ SH_OUTLINE enum step broken(struct run *r)
 }
 
 /*
- * The requester waits for a timer. If none could be set, there is none to wait for: what it was to do,
- * this thread does, once in a run.
+ * The requester waits for a timer. If none could be set, there is none to wait for: what it was to
+ * do, this thread does, once in a run.
  */
 SH_OUTLINE enum step waits(struct run *r)
 {
@@ -343,9 +343,9 @@ SH_OUTLINE void end_unusually(struct run *r)
 }
 
 /*
- * The thread does not get the lock of the QP back. The helper thread goes on, with the answer that has
- * come: the peer may have moved its QP by the time that it could give it once more. False: this thread
- * has the lock, and goes on.
+ * The thread does not get the lock of the QP back. The helper thread goes on, with the answer that
+ * has come: the peer may have moved its QP by the time that it could give it once more. False: this
+ * thread has the lock, and goes on.
  */
 SH_OUTLINE bool leaves(struct run *r)
 {

@@ -22,16 +22,16 @@ void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 void sh_requester_rewind(struct sh_qp *qp);
 
 /*
- * The wire's engine, which may have run this requester, has ended: the owner goes on, from the oldest
- * WQE that is not complete. The caller is in device code and holds the requester's lock, which this
- * function releases.
+ * The wire's engine, which may have run this requester, has ended: the owner goes on, from the
+ * oldest WQE that is not complete. The caller is in device code and holds the requester's lock,
+ * which this function releases.
  */
 void sh_requester_inherit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
 /*
- * This thread does not get the lock of a QP whose engine it runs (sh_lock_within()). The helper thread
- * puts the engine in order when the lock is to be had: it goes back to the oldest WQE. True; or what
- * sh_defer_or_lock() says.
+ * This thread does not get the lock of a QP whose engine it runs (sh_lock_within()). The helper
+ * thread puts the engine in order when the lock is to be had: it goes back to the oldest WQE. True;
+ * or what sh_defer_or_lock() says.
  */
 bool sh_requester_leave(struct sh_dev *dev, struct sh_qp *qp, uint32_t token);
 

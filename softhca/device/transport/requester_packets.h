@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What packets a WQE makes: whether it may start and is well formed, where its bytes are, whom it goes
- * to, and which part of it is the next run. For requester.c alone: inline, since each message comes
- * here. It sends nothing. The caller holds the requester's lock.
+ * What packets a WQE makes: whether it may start and is well formed, where its bytes are, whom it
+ * goes to, and which part of it is the next run. For requester.c alone: inline, since each message
+ * comes here. It sends nothing. The caller holds the requester's lock.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_REQUESTER_PACKETS_H
 #define SOFTHCA_DEVICE_TRANSPORT_REQUESTER_PACKETS_H

@@ -94,7 +94,10 @@ static void come_back(struct sh_dev *dev, uint32_t token, uint32_t unused, uint6
 	(void)unused;
 	if (sh_lock_within(dev, &qp->lock, SH_WAIT_BRIEFLY) && sh_requester_leave(dev, qp, token))
 		return;
-	/* The thread that left may have been thrown since, and have ended the engine without running it. */
+	/*
+	 * The thread that left may have been thrown since, and have ended the engine without
+	 * running it.
+	 */
 	hca = end_engine(dev, qp, token);
 	if (hca && !qp->silent)
 		sh_requester_run(dev, hca, qp);

@@ -67,8 +67,8 @@ void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_
 }
 
 /*
- * Where the requester finds an answer that its thread does not live to take in. NULL: the request is
- * from another instance; or faults are set, which may drop the answer, and then it is lost.
+ * Where the requester finds an answer that its thread does not live to take in. NULL: the request
+ * is from another instance; or faults are set, which may drop the answer, and then it is lost.
  */
 static uint64_t *left_at(struct sh_dev *dev, const struct sh_packet *p)
 {
@@ -131,8 +131,8 @@ static void come_again(struct sh_recv *r, struct sh_dev *dev, struct sh_packet *
 }
 
 /*
- * Completes the WQE of this message in error, moves the QP to ERR, and answers with that NAK. Or the
- * request comes again.
+ * Completes the WQE of this message in error, moves the QP to ERR, and answers with that NAK. Or
+ * the request comes again.
  */
 static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
 			   struct sh_qp *qp, uint8_t syndrome, const struct sh_packet *p,
@@ -169,7 +169,9 @@ static void store_psn(struct sh_txn_open *t, struct sh_qp *qp, const struct sh_p
 	sh_txn_psn(t, qp, p->flags & SH_PKT_LAST ? 1 : 0, sh_psn_after(p));
 }
 
-/* Adds the CQE of a message of len bytes, whose last packet is p. Returns what sh_recv_cqe() does. */
+/*
+ * Adds the CQE of a message of len bytes, whose last packet is p. Returns what sh_recv_cqe() does.
+ */
 static int add_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		   const struct sh_packet *p, uint64_t len)
 {
@@ -179,9 +181,9 @@ static int add_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 }
 
 /*
- * Commits the last packet of a message. err: what add_cqe() returned. The CQ may be full. Or the SRQ
- * of a long message is destroyed: no CQE will tell of the message, so it has failed. Returns what
- * sh_recv_commit_last() does.
+ * Commits the last packet of a message. err: what add_cqe() returned. The CQ may be full. Or the
+ * SRQ of a long message is destroyed: no CQE will tell of the message, so it has failed. Returns
+ * what sh_recv_commit_last() does.
  */
 static enum sh_copy finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
 			   struct sh_qp *qp, const struct sh_packet *p, int err,
@@ -228,8 +230,8 @@ static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca
 
 /*
  * Answers a request whose payload could not be copied, by no fault of the receiver. If the sender's
- * memory is not there, that is an error of its WQE. A lock may not be to be had now. Else the packet
- * counts as lost.
+ * memory is not there, that is an error of its WQE. A lock may not be to be had now. Else the
+ * packet counts as lost.
  */
 static void not_placed(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		       struct sh_packet *resp, int placed)

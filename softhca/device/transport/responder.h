@@ -41,9 +41,10 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		       const struct sh_packet *p, struct sh_packet *resp, bool duplicate);
 
 /*
- * What an ACK may name for a duplicate SEND or WRITE that ends before PSN `after`: the newest PSN that was executed, but none
- * from the first READ or atomic operation behind the duplicate on, whose answer the requester may be waiting for. Linux's
- * Soft-RoCE takes an ACK with that PSN for the answer: a READ succeeds, and its buffer has no data.
+ * What an ACK may name for a duplicate SEND or WRITE that ends before PSN `after`: the newest PSN
+ * that was executed, but none from the first READ or atomic operation behind the duplicate on,
+ * whose answer the requester may be waiting for. Linux's Soft-RoCE takes an ACK with that PSN for
+ * the answer: a READ succeeds, and its buffer has no data.
  */
 uint32_t sh_ack_psn(const struct sh_qp *qp, uint32_t after);
 
@@ -64,15 +65,18 @@ static inline void sh_ack(struct sh_packet *resp, const struct sh_packet *p, uin
 void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp,
 	    uint8_t syndrome);
 
-/* The answer to a request after which the QP is in ERR, the event, and how a receive in progress fails. */
+/*
+ * The answer to a request after which the QP is in ERR, the event, and how a receive in progress
+ * fails.
+ */
 struct sh_refusal {
 	uint8_t nak;
 	uint32_t event; /* SH_QPE_NONE: none */
 	uint8_t syndrome, vendor;
 };
 /*
- * Answers p so, and moves the QP to ERR. The requester gets the answer even if this thread, which is
- * its own, comes to nothing after the move: it could not get it once more.
+ * Answers p so, and moves the QP to ERR. The requester gets the answer even if this thread, which
+ * is its own, comes to nothing after the move: it could not get it once more.
  */
 void sh_refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 	       struct sh_packet *resp, const struct sh_refusal *how);

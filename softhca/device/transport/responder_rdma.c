@@ -4,7 +4,8 @@
  * the completer copies it from there. A duplicate READ carries its address, so the responder checks
  * and answers it anew. The responder keeps the results of atomic operations for their duplicates.
  * It runs under both locks of the QP; for a READ that takes the express way, under the responder's
- * lock alone. It changes memory for an atomic operation under one of the HCA's atomic locks as well.
+ * lock alone. It changes memory for an atomic operation under one of the HCA's atomic locks as
+ * well.
  */
 #include <errno.h>
 
@@ -55,9 +56,9 @@ static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 }
 
 /*
- * In the list of atomic operations, whose length limits READs, too. With the bit no number is that of an atomic
- * operation. Without a transaction: a READ that is listed, and was not executed, is ahead of the expected PSN, and
- * sh_ack_psn() looks at none of these.
+ * In the list of atomic operations, whose length limits READs, too. With the bit no number is that
+ * of an atomic operation. Without a transaction: a READ that is listed, and was not executed, is
+ * ahead of the expected PSN, and sh_ack_psn() looks at none of these.
  */
 #define IS_READ 0x80000000u
 
@@ -140,9 +141,9 @@ static bool changes(const struct sh_packet *p, uint64_t old)
 }
 
 /*
- * Reads a word in that context's memory, and changes it up to the last store (life.h): a thread that
- * was thrown after it would send the request again, and the word would change twice. The caller
- * holds the lock of the word.
+ * Reads a word in that context's memory, and changes it up to the last store (life.h): a thread
+ * that was thrown after it would send the request again, and the word would change twice. The
+ * caller holds the lock of the word.
  */
 static enum sh_copy change(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *theirs,
 			   const struct sh_packet *p, uint64_t *old, struct sh_last *last)

@@ -33,8 +33,8 @@ uint64_t sh_ack_ns(uint32_t code)
 #define RNR_LONGEST UINT64_C(16000000)
 
 /*
- * To try again costs a card nothing, but here it takes a processor from the very receiver that is to
- * become ready. So a requester that may try for ever waits for an eighth of the time that it has
+ * To try again costs a card nothing, but here it takes a processor from the very receiver that is
+ * to become ready. So a requester that may try for ever waits for an eighth of the time that it has
  * already waited, or for 16 ms, if that is longer than what the responder asks for. The
  * specification allows it: the responder's time is the shortest one. Where attempts are counted,
  * each takes as long as it says.
@@ -66,8 +66,8 @@ static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->timer_at = qp->deadline;
 	qp->timer_gen++;
 	/*
-	 * If no timer could be set, the QP must not look as if one were set: then the next doorbell sets
-	 * one, or does what it was to do (sh_timer_missed()).
+	 * If no timer could be set, the QP must not look as if one were set: then the next doorbell
+	 * sets one, or does what it was to do (sh_timer_missed()).
 	 */
 	if (sh_defer(dev, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn, qp->timer_gen))
 		qp->timer_at = qp->deadline = 0;

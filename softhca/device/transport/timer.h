@@ -11,8 +11,8 @@
 /* Sets the QP's timer to a time of the host's clock. */
 void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t deadline);
 /*
- * Does what the QP's timer was to do, where none could be set. The caller holds the requester's lock,
- * and runs the requester afterwards.
+ * Does what the QP's timer was to do, where none could be set. The caller holds the requester's
+ * lock, and runs the requester afterwards.
  */
 void sh_timer_missed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* The times that these codes of a QP stand for, in ns. An ACK timeout of 0 means: no timer. */
@@ -27,9 +27,9 @@ uint64_t sh_rnr_wait(struct sh_qp *qp, uint32_t code);
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
 /*
- * A thread that stands has a lock which the requester needs now. Goes back to the oldest packet that
- * is not acknowledged, and on from there soon, as after an RNR NAK that takes no retry. What an
- * unreliable service has sent it does not send again: it retires the WQE when it goes on.
+ * A thread that stands has a lock which the requester needs now. Goes back to the oldest packet
+ * that is not acknowledged, and on from there soon, as after an RNR NAK that takes no retry. What
+ * an unreliable service has sent it does not send again: it retires the WQE when it goes on.
  */
 void sh_put_off(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* sh_send_failed(), or puts it off: then the oldest WQE is tried again, and fails later. */

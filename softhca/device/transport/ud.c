@@ -103,7 +103,10 @@ drop:
 	qp->cur_op = SH_RECV_NONE;
 }
 
-/* False: the sender may not write there, memory of either side is not there, or a lock is not to be had. */
+/*
+ * False: the sender may not write there, memory of either side is not there, or a lock is not to be
+ * had.
+ */
 static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		     const struct sh_packet *p, struct sh_packet *resp)
 {

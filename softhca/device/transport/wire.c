@@ -182,7 +182,9 @@ enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, stru
 
 /* ---- runs ---- */
 
-/* Packet i of a run, whose payload begins at *off, which moves on. Returns what the copy returns. */
+/*
+ * Packet i of a run, whose payload begins at *off, which moves on. Returns what the copy returns.
+ */
 static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *run,
 			       uint16_t dlid, uint32_t i, uint64_t *off)
 {
@@ -229,7 +231,10 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 	return SH_COPY_OK;
 }
 
-/* All packets of a run. *sent: how many have gone if the copy fails, which is what this function returns. */
+/*
+ * All packets of a run. *sent: how many have gone if the copy fails, which is what this function
+ * returns.
+ */
 static enum sh_copy leave_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *run,
 			      uint16_t dlid, uint32_t *sent)
 {
@@ -269,8 +274,8 @@ void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 		sh_has_left(dev, src, p);
 	}
 	/*
-	 * Not pinned: a thread that is thrown out of here sends packets of RC and XRC again, which the
-	 * receiver takes for duplicates. What was left of an unreliable message is lost.
+	 * Not pinned: a thread that is thrown out of here sends packets of RC and XRC again, which
+	 * the receiver takes for duplicates. What was left of an unreliable message is lost.
 	 */
 	if (leave_run(dev, src, p, p->dlid, &sent) == SH_COPY_SRC) {
 		resp->op = SH_PKT_SRC_FAULT;
@@ -321,7 +326,9 @@ static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *q
 
 #define HELD_MOST 64
 
-/* A request to a QP that owes an answer waits for it: answers leave in the order of the requests. */
+/*
+ * A request to a QP that owes an answer waits for it: answers leave in the order of the requests.
+ */
 struct held {
 	struct held *next;
 	struct sh_packet p;
@@ -556,7 +563,8 @@ struct coming {
 
 /*
  * at: of struct coming. A thread that is thrown takes in the packet once more, as if the wire had
- * repeated it. Nothing tells a repeated packet of UD from a new one, nor the first one of a message of
+ * repeated it. Nothing tells a repeated packet of UD from a new one, nor the first one of a message
+ * of
  * UC: such a packet counts as lost.
  */
 static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t at)
@@ -676,7 +684,10 @@ static void look_at_all(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u
 void sh_wire_begin(struct sh_dev *dev)
 {
 	pthread_mutex_lock(&dev->inst->wire.alive);
-	/* Pairs with sh_wire_admit(): it finds this process, or leaves its request before this look. */
+	/*
+	 * Pairs with sh_wire_admit(): it finds this process, or leaves its request before this
+	 * look.
+	 */
 	__atomic_store_n(&dev->inst->wire.proc, dev->proc, __ATOMIC_SEQ_CST);
 	sh_wire_begin_turn(dev);
 	sh_catch(dev, 0, 0, 0, look_at_all);

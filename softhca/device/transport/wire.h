@@ -31,9 +31,9 @@ enum sh_wire_fate { SH_WIRE_WHOLE, SH_WIRE_CORRUPT };
 
 struct sh_wire_ops {
 	/*
-	 * Sends one packet to the port that has that LID on the wire, or to the group of its GRH if that LID is a
-	 * group's, from the port with the LID p->slid. payload: p->payload.len bytes. Corrupt: it arrives with a
-	 * wrong bit.
+	 * Sends one packet to the port that has that LID on the wire, or to the group of its GRH if
+	 * that LID is a group's, from the port with the LID p->slid. payload: p->payload.len bytes.
+	 * Corrupt: it arrives with a wrong bit.
 	 */
 	void (*send)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		     const unsigned char *payload, enum sh_wire_fate fate);
@@ -66,8 +66,8 @@ struct sh_wire_ops {
 };
 
 /*
- * May a port on the wire have this LID? Ports of the instance come first. Or is it a group's, which may have members
- * elsewhere? Without a wire the first comparison of LIDs says no.
+ * May a port on the wire have this LID? Ports of the instance come first. Or is it a group's, which
+ * may have members elsewhere? Without a wire the first comparison of LIDs says no.
  */
 static inline bool sh_wire_leads(const struct sh_dev *dev, uint16_t dlid)
 {
@@ -190,8 +190,8 @@ bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
  */
 void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struct sh_packet *p);
 /*
- * The same for a datagram to the group in its GRH. ports: a bit for each port that it has come to, in the order of
- * the wire's addresses.
+ * The same for a datagram to the group in its GRH. ports: a bit for each port that it has come to,
+ * in the order of the wire's addresses.
  */
 void sh_wire_arrive_group(struct sh_dev *dev, uint64_t ports, const struct sh_packet *p);
 

@@ -358,7 +358,10 @@ static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
 	for (bool first = true; t->n; first = false) {
 		uint32_t n = t->n;
 
-		/* A program that waits for a completion is woken first: it can go on while the answer to the other end leaves. */
+		/*
+		 * A program that waits for a completion is woken first: it can go on while the
+		 * answer to the other end leaves.
+		 */
 		sh_errands(dev);
 		flush(dev);
 		for (uint32_t i = 0; i < n; i++)

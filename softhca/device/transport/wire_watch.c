@@ -31,7 +31,9 @@ static bool engine_lives(struct sh_dev *dev)
 	return !err || err == EBUSY;
 }
 
-/* May the engine have left something undone there? A thread of this process that runs it goes on. */
+/*
+ * May the engine have left something undone there? A thread of this process that runs it goes on.
+ */
 static bool is_abandoned(const struct sh_dev *dev, const struct sh_qp *qp)
 {
 	return (qp->type == SH_QPT_UD || sh_wire_leads(dev, qp->path.dlid)) &&

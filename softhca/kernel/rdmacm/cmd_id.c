@@ -151,7 +151,10 @@ static int set_ack_timeout(struct cm_call *c, struct cm_id *id, const struct cm_
 	return 0;
 }
 
-/* As a kernel copies all paths, each is to be there. At once: other hosts' commands wait as long as this one takes. */
+/*
+ * As a kernel copies all paths, each is to be there. At once: other hosts' commands wait as long as
+ * this one takes.
+ */
 static int copy_paths(struct cm_call *c, const struct cm_set_option *cmd,
 		      struct cm_path_data **paths)
 {

@@ -30,8 +30,8 @@
  *	SIDR_REP 28: status; 31: vendor, its second byte; 32: QP 24, vendor's first byte; 36: 8, service;
  *		44: Q_Key; 120: 136, private data
  *
- * A service is the port space and the port: space << 16 | port. Private data of a request begins with
- * the requester, if that has an IP address:
+ * A service is the port space and the port: space << 16 | port. Private data of a request begins
+ * with the requester, if that has an IP address:
  *
  *	0	1	0
  *	1	1	4 or 6, << 4
@@ -57,17 +57,21 @@ struct cm_mad_sender {
 /* The lower halves of m's from and to are the numbers. */
 void cm_mad_write(const struct cm_message *m, const struct cm_mad_sender *s, uint8_t mad[CM_MAD]);
 /*
- * Fills in all of *m that stands in the datagram; from and to as they stand there. False: it is none that this
- * version knows.
+ * Fills in all of *m that stands in the datagram; from and to as they stand there. False: it is
+ * none that this version knows.
  */
 bool cm_mad_read(const uint8_t mad[CM_MAD], struct cm_message *m);
 /*
- * Reads the data of a request again, that *m was read from. It is the program's from its first byte on: that
- * program has addresses of AF_IB, and what it has written looks like the header of IP addresses.
+ * Reads the data of a request again, that *m was read from. It is the program's from its first byte
+ * on: that program has addresses of AF_IB, and what it has written looks like the header of IP
+ * addresses.
  */
 void cm_mad_whole(const uint8_t mad[CM_MAD], struct cm_message *m);
 
-/* The header of IP addresses of a request, and its addresses from there: false: it is none. port: the receiver's. */
+/*
+ * The header of IP addresses of a request, and its addresses from there: false: it is none. port:
+ * the receiver's.
+ */
 void cm_mad_put_header(uint8_t at[CM_IP_HEADER], const struct cm_message *m);
 bool cm_mad_take_header(const uint8_t at[CM_IP_HEADER], uint16_t port, struct cm_message *m);
 

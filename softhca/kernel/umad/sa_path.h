@@ -27,8 +27,9 @@ void sa_paths(struct sa_table *t);
 bool sa_path_stranger(const struct sa_table *t);
 
 /*
- * What a limit becomes when it is to be above, below or equal to another one, by that selector of two
- * bits. most: the own one is the most that can be had; otherwise the least. False: it cannot be.
+ * What a limit becomes when it is to be above, below or equal to another one, by that selector of
+ * two bits. most: the own one is the most that can be had; otherwise the least. False: it cannot
+ * be.
  */
 bool sa_limit(unsigned int *own, unsigned int asked, unsigned int selector, bool most);
 /* Codes of rates do not grow with the rates; their ranks do. 0: there is no such rank. */

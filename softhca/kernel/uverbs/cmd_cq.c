@@ -263,8 +263,8 @@ int cmd_destroy_cq(struct call *c)
 	if (!cq)
 		return c->k->uverbs->face->no_object;
 	/*
-	 * Its QPs have ended, which waited for messages. What a stopped thread may still write is a CQE:
-	 * into pages that are set aside, or into memory that stays the program's.
+	 * Its QPs have ended, which waited for messages. What a stopped thread may still write is a
+	 * CQE: into pages that are set aside, or into memory that stays the program's.
 	 */
 	err = cq_free(cq, cq->buf.shm ? gives_up(c) : gives_up_data(c), &resp.comp_events_reported,
 		      &resp.async_events_reported);

@@ -511,7 +511,10 @@ static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr
 int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest,
 	      const struct uv_qp_dest *alt, const struct uv_modify_attr *a)
 {
-	/* Mainline's halves of an XRC connection: attributes of the other half are dropped silently. */
+	/*
+	 * Mainline's halves of an XRC connection: attributes of the other half are dropped
+	 * silently.
+	 */
 	uint32_t mask = a->attr_mask & ~sh_qp_foreign_attrs(qp->type);
 	struct sh_qp_attr attr = {
 		.qp_state = a->qp_state,
@@ -540,7 +543,10 @@ int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest,
 
 	path_in(&attr.path, dest);
 	path_in(&attr.alt_path, alt);
-	/* A command that is wrong says so at once, even if a client does not let go of the QP's locks. */
+	/*
+	 * A command that is wrong says so at once, even if a client does not let go of the QP's
+	 * locks.
+	 */
 	if (!sh_qp_values_ok(&attr, mask, c->k->cfg.device.ports, port_mtu(c->k)))
 		return -EINVAL;
 	err = device_modify(c, qp, &attr, mask);

@@ -219,11 +219,11 @@ int srq_free(struct ksrq *srq, bool late, uint32_t *async)
 }
 
 /*
- * A sender places a message of up to SH_SHORT bytes into a receive of the SRQ under its lock, and copies a
- * longer one without it. The QPs of a plain SRQ end before it does, and such copies with them. An XRC SRQ
- * ends while QPs that receive for it live on, so a copy may still be running. The receive's buffer is the
- * program's after the command: as in cmd_dereg_mr(), the answer waits for each thread that was in device
- * code.
+ * A sender places a message of up to SH_SHORT bytes into a receive of the SRQ under its lock, and
+ * copies a longer one without it. The QPs of a plain SRQ end before it does, and such copies with
+ * them. An XRC SRQ ends while QPs that receive for it live on, so a copy may still be running. The
+ * receive's buffer is the program's after the command: as in cmd_dereg_mr(), the answer waits for
+ * each thread that was in device code.
  */
 static int senders_left(struct call *c, struct ksrq *srq)
 {

@@ -46,8 +46,8 @@ struct call {
 };
 
 /*
- * Does a command that takes something away do without what it waits for, where that guards only what
- * the daemon sets aside (a queue in device memory)?
+ * Does a command that takes something away do without what it waits for, where that guards only
+ * what the daemon sets aside (a queue in device memory)?
  */
 static inline bool gives_up(const struct call *c)
 {
@@ -55,8 +55,8 @@ static inline bool gives_up(const struct call *c)
 }
 
 /*
- * The same where the thread in the way may be storing a message into memory that is the program's again
- * after the answer. Late, or a command before has waited long enough for that thread.
+ * The same where the thread in the way may be storing a message into memory that is the program's
+ * again after the answer. Late, or a command before has waited long enough for that thread.
  */
 static inline bool gives_up_data(const struct call *c)
 {
@@ -94,8 +94,9 @@ int call_respond(struct call *c, const void *core, size_t len, const void *drv, 
 int call_driver(struct call *c, void *drv, size_t len); /* 0 or -EFAULT */
 void call_fd(struct call *c, int fd, uint64_t where);
 /*
- * Has each thread left that was in device code before this moment, and may still store into memory that is
- * the program's after the answer? 0, or -EINPROGRESS. If the call is late they are given up: 0.
+ * Has each thread left that was in device code before this moment, and may still store into memory
+ * that is the program's after the answer? 0, or -EINPROGRESS. If the call is late they are given
+ * up: 0.
  */
 int call_left(struct call *c, uint64_t moment);
 /* 0, or -EINVAL if the caller is not the process whose memory the context means. */

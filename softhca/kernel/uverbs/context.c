@@ -203,8 +203,9 @@ static void end_untied(struct kernel *k)
 }
 
 /*
- * Kernels report a close before it is done, so the look is repeated for a while. Among what was missed may
- * be the close of a second file that a living process has mapped: that file alone ends no context.
+ * Kernels report a close before it is done, so the look is repeated for a while. Among what was
+ * missed may be the close of a second file that a living process has mapped: that file alone ends
+ * no context.
  */
 static void look_at_files(struct kernel *k)
 {
@@ -332,8 +333,8 @@ void ctx_release(struct kctx *ctx)
 	file_name(name, 'l', ctx);
 	unlinkat(k->dir_fd, name, 0);
 	/*
-	 * When the instance ends it stays gone: programs would not recognize a free one, and would write their commands into
-	 * its file, which takes them all.
+	 * When the instance ends it stays gone: programs would not recognize a free one, and would
+	 * write their commands into its file, which takes them all.
 	 */
 	if (!k->stop)
 		__atomic_store_n(&shared->state, SH_CTX_FREE, __ATOMIC_SEQ_CST);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Event queues: the FIFOs (fifo.h) behind completion channels and asynchronous event files. Clients
- * write to them, too. When a client closes its own end, the daemon sees IN_CLOSE_NOWRITE. It may also see
- * that when another program has looked into the directory, so the lock on the client's end (fifo_lock())
- * decides. Where the file system has no such locks, the event alone does: no other descriptor of a FIFO is
- * open for reading only.
+ * write to them, too. When a client closes its own end, the daemon sees IN_CLOSE_NOWRITE. It may
+ * also see that when another program has looked into the directory, so the lock on the client's end
+ * (fifo_lock()) decides. Where the file system has no such locks, the event alone does: no other
+ * descriptor of a FIFO is open for reading only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -305,7 +305,9 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 		memcpy(k->uverbs->keep + len, record, size);
 		len += size;
 	}
-	/* Of what is no longer than PIPE_BUF, the pipe takes all or nothing: never half a record. */
+	/*
+	 * Of what is no longer than PIPE_BUF, the pipe takes all or nothing: never half a record.
+	 */
 	for (at = 0; at < len; at += n) {
 		n = len - at < PIPE_BUF ? len - at : PIPE_BUF;
 		if (write(e->fifo.fd, k->uverbs->keep + at, n) != (ssize_t)n)
@@ -355,9 +357,9 @@ static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uob
 }
 
 /*
- * Nearly every object ends without ever having raised an event. Then there is nothing to search. When
- * the instance ends, its clients live on, and keep what their FIFOs have: one that has seen a record by
- * poll() reads it next, and would sleep for ever.
+ * Nearly every object ends without ever having raised an event. Then there is nothing to search.
+ * When the instance ends, its clients live on, and keep what their FIFOs have: one that has seen a
+ * record by poll() reads it next, and would sleep for ever.
  */
 static bool may_have(struct kernel *k, const struct kevq *e, uint32_t written)
 {
@@ -417,8 +419,8 @@ void evq_room(struct kernel *k, struct kevq *e)
 
 	/*
 	 * Often it is the client that has just spilled a record: it tells the daemon before it
-	 * releases the lock. If there is room, and the daemon could not write for another reason, that
-	 * may last: room that is there already would wake the daemon at once, and for ever.
+	 * releases the lock. If there is room, and the daemon could not write for another reason,
+	 * that may last: room that is there already would wake the daemon at once, and for ever.
 	 */
 	if (left == -EINPROGRESS || (left > 0 && !full))
 		k->uverbs->spill_again = true;

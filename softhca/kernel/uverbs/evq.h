@@ -31,8 +31,8 @@ struct kevq {
 int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd);
 void evq_free(struct kernel *k, struct kevq *e);
 /*
- * Raises an event of a port for the context of an asynchronous event queue. Such events keep their order: a
- * program that reads PORT_ERR last takes the port to be down.
+ * Raises an event of a port for the context of an asynchronous event queue. Such events keep their
+ * order: a program that reads PORT_ERR last takes the port to be down.
  */
 void evq_port_event(struct kernel *k, struct kevq *e, uint32_t port, uint32_t type);
 void evq_put(struct kernel *k, struct kevq *e); /* one CQ fewer reports here */
@@ -41,7 +41,10 @@ void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
 /* Looks again at queues that may be closed; any may be. */
 void evq_doubted(struct kernel *k);
 void evq_missed(struct kernel *k);
-/* The completion channel of the context behind that descriptor: 0, -EINVAL, or -ENOMEM (client_file()). */
+/*
+ * The completion channel of the context behind that descriptor: 0, -EINVAL, or -ENOMEM
+ * (client_file()).
+ */
 int evq_by_fd(struct kctx *ctx, pid_t tid, int fd, struct kevq **out);
 /*
  * Drops the records of an object that has ended. On entry *events is how many were written. On

@@ -117,7 +117,10 @@ static int create_qp(struct call *c)
 	return create_qp_of(c, (void *)c->in, &rq);
 }
 
-/* Are the fields that only newer libraries have zeros? What the command does not know cannot be left undone. */
+/*
+ * Are the fields that only newer libraries have zeros? What the command does not know cannot be
+ * left undone.
+ */
 static bool ex_known(const struct call *c, size_t known)
 {
 	if (c->core_in > sizeof(c->in))
@@ -138,7 +141,10 @@ static void ex_fields(const struct call *c, struct uv_ex_create_qp *ex)
 	memcpy(ex, c->in + at, len < sizeof(*ex) ? len : sizeof(*ex));
 }
 
-/* mlx4 blocks a QP's own datagrams, of UD alone, and knows no other flag and no table of receive queues. */
+/*
+ * mlx4 blocks a QP's own datagrams, of UD alone, and knows no other flag and no table of receive
+ * queues.
+ */
 static int ex_create_qp(struct call *c)
 {
 	struct uv_ex_create_qp ex;

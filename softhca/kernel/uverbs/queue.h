@@ -35,7 +35,10 @@ void buf_free(struct kernel *k, struct kbuf *b);
 struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b);
 int db_get(struct call *c, uint64_t addr, uint32_t len, struct sh_umem *m);
 void db_put(struct kctx *ctx, uint64_t addr);
-/* Is all of the range in a buffer of the context's queues, or in one of its doorbell records' pages? */
+/*
+ * Is all of the range in a buffer of the context's queues, or in one of its doorbell records'
+ * pages?
+ */
 bool queues_cover(const struct kctx *ctx, uint64_t addr, uint64_t len);
 int map_failed(struct kctx *ctx, uint64_t uaddr, uint64_t len);
 

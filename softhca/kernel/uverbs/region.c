@@ -310,10 +310,15 @@ int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t ua
 
 static bool holds(const struct kmr *mr, uint64_t addr, uint64_t len, bool out)
 {
-	/* All that is written by a key, from near or far, needs this; the kernel does not look again. */
+	/*
+	 * All that is written by a key, from near or far, needs this; the kernel does not look
+	 * again.
+	 */
 	if (out && !(mr->access & SH_LOCAL_WRITE))
 		return false;
-	/* Also while the registration ends: threads that have found its key before may be copying. */
+	/*
+	 * Also while the registration ends: threads that have found its key before may be copying.
+	 */
 	return addr >= mr->start && len <= mr->len && addr - mr->start <= mr->len - len;
 }
 

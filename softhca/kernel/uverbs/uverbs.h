@@ -29,7 +29,9 @@ struct uverbs {
 	bool evq_aside[SH_MAX_EVQ];
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
 	uint32_t evq_next, ctx_next;
-	/* Where evq.c puts records meanwhile. It begins with room for as much as a new pipe holds. */
+	/*
+	 * Where evq.c puts records meanwhile. It begins with room for as much as a new pipe holds.
+	 */
 	char *keep;
 	size_t keep_size;
 	struct sh_numbers xrc_reg; /* entries of registrations of XRC receive QPs; 0: none */

@@ -2,8 +2,8 @@
 /*
  * What tells this host from others: its name and its id. If the instance emulates several hosts,
  * each has its own, and so has a host that shares the machine with others of its wire; another
- * single host keeps the machine's. The daemon makes the files that say the same (boot_id, hostname),
- * and names.c finds them.
+ * single host keeps the machine's. The daemon makes the files that say the same (boot_id,
+ * hostname), and names.c finds them.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Interfaces of the own host's ports, as IP over InfiniBand would have them: getifaddrs() lists one
- * for each port, with its address on the wire or else of the instance's block, behind the machine's. Programs look there
- * for addresses that an RDMA device has. The kernel knows nothing of them: what asks it in other
- * ways (ioctl(), netlink, sysfs) does not find them.
+ * for each port, with its address on the wire or else of the instance's block, behind the
+ * machine's. Programs look there for addresses that an RDMA device has. The kernel knows nothing of
+ * them: what asks it in other ways (ioctl(), netlink, sysfs) does not find them.
  */
 #include <fcntl.h>
 #include <ifaddrs.h>

@@ -76,8 +76,10 @@ static bool destination(int fd, const void *addr, socklen_t len, struct sockaddr
 		       (long)local.iov_len;
 }
 
-/* Where this host sends from to that address of the instance. A host reaches itself from the address
- * that it asks for. False: it is not of the instance. */
+/*
+ * Where this host sends from to that address of the instance. A host reaches itself from the
+ * address that it asks for. False: it is not of the instance.
+ */
 static bool source_for(const struct sockaddr_in *to, struct in_addr *source)
 {
 	int host = to->sin_family == AF_INET

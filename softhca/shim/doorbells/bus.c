@@ -93,8 +93,9 @@ static void leave(const struct doorbell *d)
 }
 
 /*
- * The device needs more room than an alternate stack may have. Where many threads at once run handlers
- * on such stacks, no other stack is free. A forked child, which has a connection to make, has one thread.
+ * The device needs more room than an alternate stack may have. Where many threads at once run
+ * handlers on such stacks, no other stack is free. A forked child, which has a connection to make,
+ * has one thread.
  */
 static __attribute__((noinline)) void unusually(enum bell bell, uint32_t ctx, uint32_t number,
 						uint32_t dw0, uint32_t dw1)

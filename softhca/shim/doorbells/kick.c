@@ -83,9 +83,9 @@ static unsigned int hash(const struct client_context *context)
 }
 
 /*
- * For a thread that came here through an operation of the context: what wrap() stored before the operation is
- * loaded after it. The program's load of the operation is its own, so this is a fence and no acquire. On x86 it
- * takes no instruction.
+ * For a thread that came here through an operation of the context: what wrap() stored before the
+ * operation is loaded after it. The program's load of the operation is its own, so this is a fence
+ * and no acquire. On x86 it takes no instruction.
  */
 static inline void after_operation(void)
 {
@@ -251,7 +251,10 @@ static void wrap(struct shim_ctx *ctx, struct client_context *context,
 		w->post_recv = (__typeof__(w->post_recv))copy->op[OP_POST_RECV];
 		w->req_notify_cq = (__typeof__(w->req_notify_cq))copy->op[OP_REQ_NOTIFY_CQ];
 	}
-	/* Pairs with find() and after_operation(): a thread that sees the context or an operation sees what it wraps. */
+	/*
+	 * Pairs with find() and after_operation(): a thread that sees the context or an operation
+	 * sees what it wraps.
+	 */
 	__atomic_store_n(&w->context, context, __ATOMIC_RELEASE);
 	__atomic_store_n(&context->op[OP_POLL_CQ],
 			 w->poll_cq == the_poll_cq ? (void *)kick_poll_cq

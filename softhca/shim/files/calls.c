@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The remaining redirected calls: commands, which are write() on a device file, and the RDMA
- * netlink socket; of umad files also read(), readv() and ioctl(), of rdma_cm files read() and readv(),
- * of event files reads of odd sizes; of those that are FIFOs the flags. A context's file answers ENOTTY
- * by itself. Reads and writes are cancellation points, as libc's are, also those that do not wait: a
- * thread may do nothing else, and another one wait for its end.
+ * netlink socket; of umad files also read(), readv() and ioctl(), of rdma_cm files read() and
+ * readv(), of event files reads of odd sizes; of those that are FIFOs the flags. A context's file
+ * answers ENOTTY by itself. Reads and writes are cancellation points, as libc's are, also those
+ * that do not wait: a thread may do nothing else, and another one wait for its end.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -98,8 +98,8 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 }
 
 /*
- * A file that read() must not go to: one of umad or rdma_cm, or an event file if the read does not fit its
- * records.
+ * A file that read() must not go to: one of umad or rdma_cm, or an event file if the read does not
+ * fit its records.
  */
 struct reading {
 	int is;	       /* enum shim_file */

@@ -62,7 +62,10 @@ int closing_range(unsigned int first, unsigned int last, int flags)
 	unsigned int at = first;
 	int kept, ret = 0, before = errno;
 
-	/* With other flags all numbers stay, or the call fails. This library's close on exec anyway. */
+	/*
+	 * With other flags all numbers stay, or the call fails. This library's close on exec
+	 * anyway.
+	 */
 	if (!shim_active() || first > last || flags & ~(int)CLOSE_RANGE_UNSHARE)
 		return close_piece(first, last, flags);
 	sh_sweep_begin();

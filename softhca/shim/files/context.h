@@ -45,14 +45,15 @@ struct shim_ctx *shim_ctx_of_fd(int fd);
 enum shim_file { SHIM_OTHER_FILE, SHIM_UVERBS_FILE, SHIM_CM_FILE, SHIM_UMAD_FILE };
 /*
  * What data that is about to be written to the descriptor goes to, as enum shim_file, with the
- * context in *ctx, or the channel or the umad file in *cm; or -errno. In a program that has confined itself it makes
- * no system call for other files.
+ * context in *ctx, or the channel or the umad file in *cm; or -errno. In a program that has
+ * confined itself it makes no system call for other files.
  */
 int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_fifo *cm);
 /*
- * What data is about to be read from: SHIM_UMAD_FILE or SHIM_CM_FILE, with the file in *file, or SHIM_OTHER_FILE,
- * which may be a context. Every program reads often: there is a system call only under numbers that this process
- * has opened a device file with, or written to one, and in a program that has to do with umad.
+ * What data is about to be read from: SHIM_UMAD_FILE or SHIM_CM_FILE, with the file in *file, or
+ * SHIM_OTHER_FILE, which may be a context. Every program reads often: there is a system call only
+ * under numbers that this process has opened a device file with, or written to one, and in a
+ * program that has to do with umad.
  */
 int shim_file_to_read(int fd, struct shim_fifo *file);
 /* The same under any number. */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * Is the redirected path one of them, or cap_mask, which says whether issm is open? The daemon hears of
- * closes before it answers a request.
+ * Is the redirected path one of them, or cap_mask, which says whether issm is open? The daemon
+ * hears of closes before it answers a request.
  */
 static inline bool shim_counters(const char *redirected)
 {

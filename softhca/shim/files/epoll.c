@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * epoll and umad files (ready.c). An instance has the FIFO, which cannot be written. What the program
- * waits for in it is in fdinfo, whatever process has put it there. A thread that sleeps in an instance
- * does not hear of a umad file that another one puts in, as long as that cannot be read. No instance
- * takes an issm file, which has no poll operation.
+ * epoll and umad files (ready.c). An instance has the FIFO, which cannot be written. What the
+ * program waits for in it is in fdinfo, whatever process has put it there. A thread that sleeps in
+ * an instance does not hear of a umad file that another one puts in, as long as that cannot be
+ * read. No instance takes an issm file, which has no poll operation.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -30,8 +30,8 @@ struct out {
 /* Has this process put such a file in, or got such an instance by fork()? */
 static bool outs_seen;
 /*
- * (instance << 32 | file) + 1 of those with EPOLLET that have not been reported since they were put in.
- * Another report needs a datagram.
+ * (instance << 32 | file) + 1 of those with EPOLLET that have not been reported since they were put
+ * in. Another report needs a datagram.
  */
 static uint64_t fresh[FRESH];
 

@@ -62,10 +62,10 @@ size_t shim_event_of_fd(int fd, int of16)
 }
 
 /*
- * As a kernel does, waits for a record, and leaves it there: a read() to memory that cannot be written
- * takes nothing from the FIFO. It knows O_NONBLOCK and the FIFO's end, and after a signal it goes on if the
- * handler has SA_RESTART, which poll() never does. It takes no descriptors, which the program would see,
- * and might close.
+ * As a kernel does, waits for a record, and leaves it there: a read() to memory that cannot be
+ * written takes nothing from the FIFO. It knows O_NONBLOCK and the FIFO's end, and after a signal
+ * it goes on if the handler has SA_RESTART, which poll() never does. It takes no descriptors, which
+ * the program would see, and might close.
  */
 static long too_short(int fd)
 {

@@ -13,9 +13,9 @@
 #include "fifo.h"
 
 /*
- * Here and in take_numbers() by hand: printf() and scanf() of the C library note what is to be undone
- * if the call is left, also for text in memory. A handler of the application that jumps out of them
- * crashes there.
+ * Here and in take_numbers() by hand: printf() and scanf() of the C library note what is to be
+ * undone if the call is left, also for text in memory. A handler of the application that jumps out
+ * of them crashes there.
  */
 void shim_put_number(char *to, unsigned int n)
 {
@@ -68,9 +68,9 @@ bool shim_fd_path(int fd, char path[PATH_MAX])
 }
 
 /*
- * What follows the directory of the instance in a path, or NULL. An instance that has ended gets a new
- * name beside the others before its directory is removed (host/instdir.c), and its open files have that
- * name from then on.
+ * What follows the directory of the instance in a path, or NULL. An instance that has ended gets a
+ * new name beside the others before its directory is removed (host/instdir.c), and its open files
+ * have that name from then on.
  */
 static const char *in_instance(const char *path, bool *removed)
 {
@@ -103,7 +103,10 @@ bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct sh
 	if (!at || strncmp(at, dir, dir_len) || at[dir_len] != '/' ||
 	    take_numbers(at + dir_len + 1, &f->index, &f->generation, &f->mode) < 2)
 		return false;
-	/* It may have been another instance, and this one's daemon must not take it for a file of its own. */
+	/*
+	 * It may have been another instance, and this one's daemon must not take it for a file of
+	 * its own.
+	 */
 	if (removed)
 		f->generation = 0;
 	return true;
@@ -222,8 +225,8 @@ static long sleep_in_twin(int fd, const struct shim_fifo *f, long (*ask)(void *a
 }
 
 /*
- * As a kernel does, a thread that sleeps holds the file: another thread may close the descriptor, or
- * open another file under its number.
+ * As a kernel does, a thread that sleeps holds the file: another thread may close the descriptor,
+ * or open another file under its number.
  */
 long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg)
 {

@@ -46,18 +46,21 @@ bool shim_fd_path(int fd, char path[PATH_MAX]);
 int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size_t reply_len,
 		   int (*error)(const void *reply));
 /*
- * A request about the one of that generation: 0 if there is a reply, or the -errno of the call. No daemon is
- * asked about a file whose instance has been removed: that of the next instance of its name might answer.
+ * A request about the one of that generation: 0 if there is a reply, or the -errno of the call. No
+ * daemon is asked about a file whose instance has been removed: that of the next instance of its
+ * name might answer.
  * -ENODEV: it is known from another connection.
  */
 int shim_fifo_ask(uint32_t generation, uint32_t known, const void *req, size_t req_len, void *reply,
 		  size_t reply_len);
-/* Does the descriptor still lead there? -EBADF if not, and -EIO if the instance has been removed. */
+/*
+ * Does the descriptor still lead there? -EBADF if not, and -EIO if the instance has been removed.
+ */
 int shim_fifo_still(int fd, const struct shim_fifo *f);
 /*
- * Sleeps until there may be something to read, and asks; again and again while that returns -EAGAIN.
- * Returns what ask does, or as the kernel says: EAGAIN, EINTR, a restart after a signal. It is a
- * cancellation point.
+ * Sleeps until there may be something to read, and asks; again and again while that returns
+ * -EAGAIN. Returns what ask does, or as the kernel says: EAGAIN, EINTR, a restart after a signal.
+ * It is a cancellation point.
  */
 long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See fifo_known.h. A handler of a signal may come in the middle of either function, and a child may be
- * forked there: nothing waits here. An entry that is being changed counts as none, and one whose change
- * was never finished counts as none for ever.
+ * See fifo_known.h. A handler of a signal may come in the middle of either function, and a child
+ * may be forked there: nothing waits here. An entry that is being changed counts as none, and one
+ * whose change was never finished counts as none for ever.
  */
 #include "softhca/protocol.h"
 #include "softhca/shim/attach.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * glob() looks into directories by the C library's own functions, unless it is given others: it gets
- * this library's, which know the directories of the instance.
+ * glob() looks into directories by the C library's own functions, unless it is given others: it
+ * gets this library's, which know the directories of the instance.
  */
 #include <dirent.h>
 #include <glob.h>

@@ -58,9 +58,9 @@ static const char *in_root(char path[PATH_MAX])
 }
 
 /*
- * Of a host with a name of its own: the files that tell this host from others. /etc/machine-id stays
- * the machine's. It names an installation, its journal and its buses, and the hosts share the file
- * system.
+ * Of a host with a name of its own: the files that tell this host from others. /etc/machine-id
+ * stays the machine's. It names an installation, its journal and its buses, and the hosts share the
+ * file system.
  */
 static const char *own_file(const char *path, char buf[PATH_MAX])
 {

@@ -17,8 +17,8 @@
 /* The path to use instead of path: path itself, or buf. */
 const char *shim_redirect(const char *path, char buf[PATH_MAX]);
 /*
- * N if the redirected path is the device node uverbsN, SHIM_NODE_CM if it is rdma_cm, SHIM_NODE_UMAD + N if
- * it is umadN, SHIM_NODE_UMAD + UMAD_MINORS + N if it is issmN, else -1.
+ * N if the redirected path is the device node uverbsN, SHIM_NODE_CM if it is rdma_cm,
+ * SHIM_NODE_UMAD + N if it is umadN, SHIM_NODE_UMAD + UMAD_MINORS + N if it is issmN, else -1.
  */
 int shim_node(const char *redirected);
 /* What stat() says of that node. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * rdma_cm. An open file is a FIFO (fifo.h) with a byte for each unread event. A program gets events with commands:
- * a kernel's file has no read.
+ * rdma_cm. An open file is a FIFO (fifo.h) with a byte for each unread event. A program gets events
+ * with commands: a kernel's file has no read.
  */
 #include <linux/capability.h>
 #include <sys/ioctl.h>
@@ -130,9 +130,9 @@ int shim_cm_read(const struct shim_fifo *cm)
 }
 
 /*
- * What is known of the file is not enough where the thread would sleep, and if the daemon does not know
- * the channel, or it was known to another connection, as to the parent's of a forked child. Then its
- * name is read.
+ * What is known of the file is not enough where the thread would sleep, and if the daemon does not
+ * know the channel, or it was known to another connection, as to the parent's of a forked child.
+ * Then its name is read.
  */
 static bool look_again(int fd, const struct shim_fifo *cm, struct shim_fifo *named)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * poll(), select() and their kin of umad and issm files. The FIFO that stands for one tells by itself
- * when there is a datagram to read. But a kernel takes what is written to a umad file at any time, and so
- * says that it can be written; an issm file has no poll operation, and so can be read and written at any
- * time. Whatever else there is to wait for is looked at once in that case. epoll.c does the same for epoll.
- * A mask that a wait has leaves SIGBUS unblocked (masks.c).
+ * poll(), select() and their kin of umad and issm files. The FIFO that stands for one tells by
+ * itself when there is a datagram to read. But a kernel takes what is written to a umad file at any
+ * time, and so says that it can be written; an issm file has no poll operation, and so can be read
+ * and written at any time. Whatever else there is to wait for is looked at once in that case.
+ * epoll.c does the same for epoll. A mask that a wait has leaves SIGBUS unblocked (masks.c).
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -120,7 +120,9 @@ static int put_in(fd_set *set, int fd)
 	return !was;
 }
 
-/* Kernels look at no descriptor beyond the process's table, and a set may have no bits for those. */
+/*
+ * Kernels look at no descriptor beyond the process's table, and a set may have no bits for those.
+ */
 static int in_table(int n)
 {
 	struct sh_status_field table = {.name = "FDSize:"};
@@ -134,7 +136,10 @@ static int in_table(int n)
 	return size < n ? size : n;
 }
 
-/* Those of n descriptors that are always ready: bits of POLLIN and POLLOUT for each. False: there are none. */
+/*
+ * Those of n descriptors that are always ready: bits of POLLIN and POLLOUT for each. False: there
+ * are none.
+ */
 static bool find(int n, fd_set *in, fd_set *out, unsigned char *ready)
 {
 	bool any = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Extended attributes, which programs that list and copy files ask for. A kernel's device nodes and its
- * files in /sys have none. What the instance's own files have, by the file system that they are in, is
- * not told.
+ * Extended attributes, which programs that list and copy files ask for. A kernel's device nodes and
+ * its files in /sys have none. What the instance's own files have, by the file system that they are
+ * in, is not told.
  */
 #include <fcntl.h>
 #include <string.h>

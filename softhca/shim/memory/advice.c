@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * madvise() and its like: what is said of device memory means what it means for private memory. What a fork
- * or an exchange of pages is to keep is noted (marks.h).
+ * madvise() and its like: what is said of device memory means what it means for private memory.
+ * What a fork or an exchange of pages is to keep is noted (marks.h).
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -89,8 +89,8 @@ static void advised(void *addr, size_t len, int advice, int err)
 }
 
 /*
- * What a child gets is listed before a fork, and the kernel told, by advice of this kind too. So it does
- * not change until the child is made.
+ * What a child gets is listed before a fork, and the kernel told, by advice of this kind too. So it
+ * does not change until the child is made.
  */
 static int advise_of_forks(void *addr, size_t len, int advice)
 {

@@ -46,8 +46,8 @@ static struct kept *list = few;
 static size_t count, room = FEW;
 static bool unlisted; /* pages were kept from the child without a note */
 /*
- * The C library lets two threads fork at once. The second thread's prepare() waits for the connection, and
- * must not touch what the first thread has yet to use.
+ * The C library lets two threads fork at once. The second thread's prepare() waits for the
+ * connection, and must not touch what the first thread has yet to use.
  */
 static TLS struct {
 	bool lists; /* the list is this thread's */
@@ -57,8 +57,8 @@ static TLS struct {
 } forking;
 
 /*
- * From the listing of queue pages until the child is made. The child moves its copies to these places, so nothing else may come
- * there meanwhile: another thread that unmaps such pages waits.
+ * From the listing of queue pages until the child is made. The child moves its copies to these
+ * places, so nothing else may come there meanwhile: another thread that unmaps such pages waits.
  */
 static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
 
@@ -155,8 +155,8 @@ static void let_part(uint64_t start, uint64_t end, uint64_t off, int prot)
 }
 
 /*
- * In the parent: pages that keep() kept from the child without a note. The kernel does not tell them
- * from those that the application keeps from it.
+ * In the parent: pages that keep() kept from the child without a note. The kernel does not tell
+ * them from those that the application keeps from it.
  */
 static void let_inherit(uint64_t start, uint64_t end, uint64_t off, int prot)
 {
@@ -202,8 +202,8 @@ static void each_in_table(const struct ranges *t, each_fn *fn)
 }
 
 /*
- * All signals but SIGSYS: where a filter of system calls has the program answer (SECCOMP_RET_TRAP), the
- * kernel ends a thread that blocks it.
+ * All signals but SIGSYS: where a filter of system calls has the program answer (SECCOMP_RET_TRAP),
+ * the kernel ends a thread that blocks it.
  */
 #define SYS	    (UINT64_C(1) << (SIGSYS - 1))
 #define ALL_BUT_SYS ~SYS
@@ -263,9 +263,9 @@ static void prepare(void)
 	if (shim_dev.inst)
 		(void)shim_make_private_first(here, here + 1);
 	/*
-	 * A handler that ran in the child before its pages are in place would miss them, and one that
-	 * forks would wait for the locks of this fork for ever. First of all: a signal that is put
-	 * off while the thread takes the connection would change the mask that is restored.
+	 * A handler that ran in the child before its pages are in place would miss them, and one
+	 * that forks would wait for the locks of this fork for ever. First of all: a signal that is
+	 * put off while the thread takes the connection would change the mask that is restored.
 	 */
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &most, &forking.mask, sizeof(most));
 	forking.blocked = true;
@@ -440,8 +440,8 @@ EXPORT pid_t fork(void)
 EXPORT pid_t _Fork(void);
 
 /*
- * fork() without the handlers of the program and of libraries, for signal handlers. What the shim does
- * around fork() it does here as well.
+ * fork() without the handlers of the program and of libraries, for signal handlers. What the shim
+ * does around fork() it does here as well.
  */
 static int bare_fork_there(void *arg)
 {

@@ -9,8 +9,8 @@ void shim_fork_prepare(void);
 void shim_fork_parent(void);
 void shim_fork_child(void);
 /*
- * Between these two no fork of another thread lists queue pages or copies them for a child, and none is between the two.
- * The caller's handlers wait.
+ * Between these two no fork of another thread lists queue pages or copies them for a child, and
+ * none is between the two. The caller's handlers wait.
  */
 void shim_fork_hold_off(void);
 void shim_fork_let(void);

@@ -20,8 +20,8 @@
 
 /*
  * Can this be such a chunk? Other allocators are asked for nothing: what stands before their memory
- * only decides whether the table of regions is looked into. A chunk at the beginning of a page has its
- * header in the page before, which may not be readable.
+ * only decides whether the table of regions is looked into. A chunk at the beginning of a page has
+ * its header in the page before, which may not be readable.
  */
 static bool may_be_mapped(const void *chunk)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Calls that change mappings; mremap() is in remap.c, and madvise() in advice.c. Before a call changes
- * pages that are device memory, the shim has the daemon revoke them; afterwards it gives the daemon
- * those that are gone. A call on other memory costs two comparisons more than without softhca. The C
- * library's own calls do not come here: what it unmaps stays device memory, which no process maps
- * there, until its region ends.
+ * Calls that change mappings; mremap() is in remap.c, and madvise() in advice.c. Before a call
+ * changes pages that are device memory, the shim has the daemon revoke them; afterwards it gives
+ * the daemon those that are gone. A call on other memory costs two comparisons more than without
+ * softhca. The C library's own calls do not come here: what it unmaps stays device memory, which no
+ * process maps there, until its region ends.
  */
 #include "softhca/protocol.h"
 #include "softhca/shim/attach.h"

@@ -36,8 +36,8 @@ void maps_close(struct maps *m);
 /* Copies memory of this process, also where it may not be read. 0 or -errno. */
 int maps_copy(void *to, uint64_t from, size_t len);
 /*
- * Gives memory that is readable and writable the protection that other memory has, and what is longer
- * that of its last page. 0 or -errno. Without /proc it remains as it is.
+ * Gives memory that is readable and writable the protection that other memory has, and what is
+ * longer that of its last page. 0 or -errno. Without /proc it remains as it is.
  */
 int maps_protect_as(uint64_t to, size_t len, uint64_t from, size_t from_len);
 

@@ -7,11 +7,11 @@
  * have stays private instead: marks_any() asks smaps about it, in programs that have asked for such
  * an attribute.
  *
- * Owns the table, which `busy` protects. madvise() and mmap() may be called in a signal handler that
- * interrupted a thread inside the table, so a thread waits for the lock only for a while. A thread
- * that does not get it, or finds no memory, sets `missed`: from then on marks_learn() asks smaps
- * before memory is exchanged. What the table has of memory that is device memory is right even so,
- * because the program's calls on such memory are in it.
+ * Owns the table, which `busy` protects. madvise() and mmap() may be called in a signal handler
+ * that interrupted a thread inside the table, so a thread waits for the lock only for a while. A
+ * thread that does not get it, or finds no memory, sets `missed`: from then on marks_learn() asks
+ * smaps before memory is exchanged. What the table has of memory that is device memory is right
+ * even so, because the program's calls on such memory are in it.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -330,7 +330,9 @@ static bool policy_by_file(uint64_t addr)
 	return strcmp(last, "default");
 }
 
-/* MPOL_DEFAULT: the mapping has no policy. The kernel does not answer with the thread's own then. */
+/*
+ * MPOL_DEFAULT: the mapping has no policy. The kernel does not answer with the thread's own then.
+ */
 bool marks_policy(uint64_t addr)
 {
 	int mode = MPOL_DEFAULT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Attributes that the program has given its memory (marks.c), and what the kernel alone tells of them
- * (smaps.c).
+ * Attributes that the program has given its memory (marks.c), and what the kernel alone tells of
+ * them (smaps.c).
  */
 #ifndef SOFTHCA_SHIM_MARKS_H
 #define SOFTHCA_SHIM_MARKS_H
@@ -51,8 +51,8 @@ bool marks_learn(uint64_t start, uint64_t end);
 /* The marks at start. *next is at most end, and all of [start, *next) has them. */
 unsigned int marks_at(uint64_t start, uint64_t end, uint64_t *next);
 /*
- * Gives the memory at to those marks of [start, end) that are in the mask `which` and that madvise()
- * can give.
+ * Gives the memory at to those marks of [start, end) that are in the mask `which` and that
+ * madvise() can give.
  */
 void marks_give(uint64_t start, uint64_t end, uint64_t to, unsigned int which);
 /*

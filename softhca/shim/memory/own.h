@@ -13,7 +13,9 @@
 void own_mapped(uint64_t addr, uint64_t len);
 /* Called before the range is unmapped or moved, or something else is mapped there. */
 void own_unmapped(uint64_t addr, uint64_t len);
-/* The code of the functions that report here: munmap() and mmap() (mapcalls.c), mremap() (remap.c). */
+/*
+ * The code of the functions that report here: munmap() and mmap() (mapcalls.c), mremap() (remap.c).
+ */
 #define OWN_SOURCES 3
 const void *own_source(int i);
 /* Is all of the range the application's, with nothing of the C library's in it? */

@@ -39,8 +39,8 @@ void ranges_insert(struct ranges *t, struct range r);
  */
 void ranges_join(struct ranges *t, struct range r);
 /*
- * Takes [addr, addr + len) out of all ranges. False: a range that is to become two stays whole, since
- * there is no memory for the second part. Nothing that should stay is lost.
+ * Takes [addr, addr + len) out of all ranges. False: a range that is to become two stays whole,
+ * since there is no memory for the second part. Nothing that should stay is lost.
  */
 bool ranges_remove(struct ranges *t, uint64_t addr, uint64_t len);
 

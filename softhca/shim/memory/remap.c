@@ -223,7 +223,10 @@ static void *remap(void *old, size_t old_len, size_t len, int flags, void *where
 	}
 	if (err == -EBUSY && len && (uintptr_t)old % SHIM_PAGE == 0) {
 		ret = remap_shared(old, old_len, len, flags, where);
-		/* It is device memory still, which beside threads only the application's own can be. */
+		/*
+		 * It is device memory still, which beside threads only the application's own can
+		 * be.
+		 */
 		if (was_own && (ret == old || ret == MAP_FAILED))
 			own_mapped((uintptr_t)old, mapcall_whole(ret == old ? len : old_len));
 		return ret;

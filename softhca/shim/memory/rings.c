@@ -4,8 +4,8 @@
  * or provided the ring's memory itself (IORING_SETUP_NO_MMAP). A descriptor of the ring shows it
  * then. With IORING_SETUP_REGISTERED_FD_ONLY there is no descriptor either: the ring has a number
  * that means something to its thread alone, so the answer about that is for the calling thread. It
- * takes a system call to find that ring, which the kernel may end a sandboxed program for. So such a
- * ring is not found there.
+ * takes a system call to find that ring, which the kernel may end a sandboxed program for. So such
+ * a ring is not found there.
  *
  * Owns nothing, keeps nothing, allocates no memory.
  */

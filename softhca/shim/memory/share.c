@@ -192,8 +192,8 @@ static struct sh_action moved;
 /*
  * Makes two mappings of the region, because mremap() refuses to work on more than one. One that the
  * shim does not see would otherwise let the region grow into pages that are not its own. (realloc()
- * it does see: heap.c.) What the first page gets is not what the program may have given to the second
- * one.
+ * it does see: heap.c.) What the first page gets is not what the program may have given to the
+ * second one.
  */
 static void split(uint64_t addr, uint64_t len)
 {
@@ -263,8 +263,8 @@ static struct range leaving;
 static int privatize_all(struct mapping m);
 
 /*
- * Puts back what has moved, len bytes, of a region that cannot move as a whole. Returns 0, or len if
- * some of it stays: then all of that stays the region's, whatever is mapped there.
+ * Puts back what has moved, len bytes, of a region that cannot move as a whole. Returns 0, or len
+ * if some of it stays: then all of that stays the region's, whatever is mapped there.
  */
 static uint64_t take_back(uint64_t len)
 {

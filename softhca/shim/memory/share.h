@@ -15,8 +15,9 @@ struct sh_pin_result;
 
 void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin);
 /*
- * If it cannot exchange the pages, it tells the daemon which are not the region's. Returns 0, or what
- * shim_changed() returns: after -ENOTCONN the device would write where the program does not look.
+ * If it cannot exchange the pages, it tells the daemon which are not the region's. Returns 0, or
+ * what shim_changed() returns: after -ENOTCONN the device would write where the program does not
+ * look.
  */
 int shim_share(const struct sh_action *action);
 void shim_give_back(const struct sh_action *action);
@@ -43,8 +44,9 @@ int shim_privatize(uint64_t addr, uint64_t len);
  */
 int shim_make_private(uint64_t low, uint64_t high);
 /*
- * The same, for a call that must not go on while the process, which is alone, has such memory. Waits for other processes
- * that copy from or to this one, or use what was revoked. -EAGAIN: one has done so for two seconds.
+ * The same, for a call that must not go on while the process, which is alone, has such memory.
+ * Waits for other processes that copy from or to this one, or use what was revoked. -EAGAIN: one
+ * has done so for two seconds.
  */
 int shim_make_private_first(uint64_t low, uint64_t high);
 /* madvise() may have joined mappings of a region in the range that map_region() keeps apart. */
@@ -60,7 +62,9 @@ void shim_share_forked(void);
  */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
-/* The same, taking the connection itself. False also in a handler that interrupted a call with it. */
+/*
+ * The same, taking the connection itself. False also in a handler that interrupted a call with it.
+ */
 bool shim_shares_now(uint64_t addr, uint64_t len);
 /* The same of queue pages, which may have been unmapped since. */
 bool shim_may_queue(uint64_t addr, uint64_t len);

@@ -44,7 +44,9 @@ struct asked {
 	bool elsewhere;
 };
 
-/* What the dynamic section says of an object. The dynamic linker has made addresses of its offsets. */
+/*
+ * What the dynamic section says of an object. The dynamic linker has made addresses of its offsets.
+ */
 struct tables {
 	const ElfW(Sym) * sym;
 	const char *str;

@@ -33,9 +33,9 @@
 #define STACK (64 << 10)
 
 /*
- * A pipe, a userfaultfd of the program's, or a ring that another process has as well, has pages of this
- * process. This stays set: nothing tells when the pipe's reader has read them, or what the other
- * process has done with the userfaultfd or the ring by now.
+ * A pipe, a userfaultfd of the program's, or a ring that another process has as well, has pages of
+ * this process. This stays set: nothing tells when the pipe's reader has read them, or what the
+ * other process has done with the userfaultfd or the ring by now.
  */
 static bool lent;
 static bool rings;	/* of asynchronous I/O, at the last look */
@@ -99,10 +99,10 @@ bool still_writes(uint64_t start, uint64_t end)
 }
 
 /*
- * The kernel pins pages for a ring as long as the ring exists, which it does as long as any process has
- * it. So the pages stay pinned when this process has closed and unmapped its own, and nothing in
- * it shows them. The same holds for what the child lends the ring. (The contexts of libaio
- * are not inherited.) An error does not matter: without /proc the process is never still.
+ * The kernel pins pages for a ring as long as the ring exists, which it does as long as any process
+ * has it. So the pages stay pinned when this process has closed and unmapped its own, and nothing
+ * in it shows them. The same holds for what the child lends the ring. (The contexts of libaio are
+ * not inherited.) An error does not matter: without /proc the process is never still.
  */
 void still_fork(void)
 {
@@ -203,8 +203,8 @@ int still_lend_range(const void *arg)
 	int err = still_lend();
 
 	/*
-	 * Beside threads memory may stay device memory. Its pages can be protected from stores, but never
-	 * go missing.
+	 * Beside threads memory may stay device memory. Its pages can be protected from stores, but
+	 * never go missing.
 	 */
 	if (!err && shim_active() && !sh_peek(&r, (uintptr_t)arg, sizeof(r)) && r.range.len &&
 	    r.mode != UFFDIO_REGISTER_MODE_WP && shim_shares_now(r.range.start, r.range.len))

@@ -16,10 +16,10 @@
 bool still_alone(void);
 
 /*
- * Runs fn(arg) while only this thread of the process can store to its memory: every signal but SIGSYS
- * is blocked, and fn runs on a stack of the shim's, so that the caller's can be exchanged, too. Returns
- * what fn returns. -EBUSY: the process is not still, and fn was not called. The control connection
- * is held.
+ * Runs fn(arg) while only this thread of the process can store to its memory: every signal but
+ * SIGSYS is blocked, and fn runs on a stack of the shim's, so that the caller's can be exchanged,
+ * too. Returns what fn returns. -EBUSY: the process is not still, and fn was not called. The
+ * control connection is held.
  */
 int still_run(int (*fn)(void *), void *arg);
 /*
@@ -32,14 +32,16 @@ int still_piece(uint64_t start, uint64_t end);
 
 /*
  * For fn, around the moment in which the contents of pages are in two places: what a handler stored
- * there could be lost. Elsewhere a handler for SIGSYS runs: a filter of system calls (seccomp) may have one
- * answer in place of the kernel (SECCOMP_RET_TRAP), and ends the process where it is blocked.
+ * there could be lost. Elsewhere a handler for SIGSYS runs: a filter of system calls (seccomp) may
+ * have one answer in place of the kernel (SECCOMP_RET_TRAP), and ends the process where it is
+ * blocked.
  */
 void still_hush(void);
 void still_unhush(void);
 
 /*
- * As still_run(), but without regard to other threads and processes, and SIGSYS is blocked as well. Returns -ENOMEM, or what fn returns.
+ * As still_run(), but without regard to other threads and processes, and SIGSYS is blocked as well.
+ * Returns -ENOMEM, or what fn returns.
  */
 int still_on_own_stack(int (*fn)(void *), void *arg);
 
@@ -50,7 +52,10 @@ int still_on_own_stack(int (*fn)(void *), void *arg);
 bool still_writes(uint64_t start, uint64_t end);
 
 void still_init(void);
-/* Before a fork, with signals blocked, and in the child: a ring of asynchronous I/O may be that of both from then on. */
+/*
+ * Before a fork, with signals blocked, and in the child: a ring of asynchronous I/O may be that of
+ * both from then on.
+ */
 void still_fork(void);
 void still_forked(void);
 
@@ -62,7 +67,10 @@ void still_forked(void);
 int still_lend(void);
 /* Has it been called, or has a child got a ring? */
 bool still_lent(void);
-/* The same for the range of a struct uffdio_register. Also -ENOMEM: memory there cannot become private. */
+/*
+ * The same for the range of a struct uffdio_register. Also -ENOMEM: memory there cannot become
+ * private.
+ */
 int still_lend_range(const void *uffdio_register);
 
 #endif

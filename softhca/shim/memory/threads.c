@@ -18,8 +18,9 @@
 #include "softhca/shim/signals/timers.h"
 
 /*
- * Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. They do
- * for want of memory, where the daemon lives and cannot be told, and while another process reaches into this one.
+ * Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. They
+ * do for want of memory, where the daemon lives and cannot be told, and while another process
+ * reaches into this one.
  */
 static int before(uint64_t low, uint64_t high)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * unshare(), setns() and close_range(CLOSE_RANGE_UNSHARE): calls by which a process parts with what
- * its threads share. The kernel refuses some of them beside another thread. Others it carries out for
- * the caller alone: softhca's helper would go on with descriptors and directories that the program
- * has left. So the helper of a program without threads ends before such a call, and a new one
- * starts after it. Timers wait meanwhile. Handlers do too: one that needed the helper would start
- * it.
+ * its threads share. The kernel refuses some of them beside another thread. Others it carries out
+ * for the caller alone: softhca's helper would go on with descriptors and directories that the
+ * program has left. So the helper of a program without threads ends before such a call, and a new
+ * one starts after it. Timers wait meanwhile. Handlers do too: one that needed the helper would
+ * start it.
  */
 #include <errno.h>
 #include <linux/nsfs.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Knows which threads run a handler of the program on an alternate stack. Such a stack has room for a
- * signal's frame and a few calls, often SIGSTKSZ in all, and a post needs no more on a card. Device
- * code needs more, so doorbells that are rung there are carried out on another stack
+ * Knows which threads run a handler of the program on an alternate stack. Such a stack has room for
+ * a signal's frame and a few calls, often SIGSTKSZ in all, and a post needs no more on a card.
+ * Device code needs more, so doorbells that are rung there are carried out on another stack
  * (doorbells/bus.c).
  *
- * Other threads than these execute nothing for it: shim_unusual, which each post reads, counts them.
- * A handler may leave its stack by a jump. Then the thread finds at its next doorbell that it is not
- * there any more. One that ends, or does not use the device again, stays counted, and posts of its
- * process take a few instructions more. Holds no lock.
+ * Other threads than these execute nothing for it: shim_unusual, which each post reads, counts
+ * them. A handler may leave its stack by a jump. Then the thread finds at its next doorbell that it
+ * is not there any more. One that ends, or does not use the device again, stays counted, and posts
+ * of its process take a few instructions more. Holds no lock.
  */
 #include <signal.h>
 #include <ucontext.h>

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 /*
- * A handler of the program is about to run, with this context of the kernel's, on the caller's stack.
+ * A handler of the program is about to run, with this context of the kernel's, on the caller's
+ * stack.
  * True: that is an alternate one, and alternate_end() is due when the handler has returned.
  */
 bool alternate_begin(const void *context);

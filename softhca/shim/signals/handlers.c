@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Handlers of the application wait until their thread is out of device code, off the control
- * connection, and not about to open or close a descriptor of this library's (host/descriptors.h). On a card
- * they interrupt none of that. A handler that uses the connection itself would wait
- * for its own thread for ever; one that jumps away with siglongjmp(), throws or ends the thread would
+ * connection, and not about to open or close a descriptor of this library's (host/descriptors.h).
+ * On a card they interrupt none of that. A handler that uses the connection itself would wait for
+ * its own thread for ever; one that jumps away with siglongjmp(), throws or ends the thread would
  * leave locks held and doorbells lost. From just before the process's first request on, this
  * library's handler is installed in front of each. If the thread is inside, that handler blocks the
  * signals that can wait, sends the thread the same signal again and returns. The thread unblocks
  * them when it is out, and the kernel delivers what has come. Where the user's signals use up the
- * queue (RLIMIT_SIGPENDING), the kernel takes a signal without what belongs to it: that is kept here. Signals about what the thread itself
- * does (SIGSEGV and its kin, abort()) are left alone.
+ * queue (RLIMIT_SIGPENDING), the kernel takes a signal without what belongs to it: that is kept
+ * here. Signals about what the thread itself does (SIGSEGV and its kin, abort()) are left alone.
  *
  * sigaction() writes the table and may run in a handler. So there is no lock, and each entry is
  * written before its handler is installed.
@@ -322,8 +322,8 @@ static void adopt(int sig)
 }
 
 /*
- * Waits until the thread that makes the first request has adopted all handlers. That thread is never
- * the caller: its handlers do not run meanwhile.
+ * Waits until the thread that makes the first request has adopted all handlers. That thread is
+ * never the caller: its handlers do not run meanwhile.
  */
 static void await_adoption(void)
 {

@@ -8,13 +8,13 @@
 #include <signal.h>
 
 /*
- * Before each request; the first call counts. From then on, handlers of the application do not run in
- * the middle of device code or of a request.
+ * Before each request; the first call counts. From then on, handlers of the application do not run
+ * in the middle of device code or of a request.
  */
 void shim_handlers_begin(void);
 /*
- * In between this thread's handlers wait, if a device is open: for what a handler that jumps away would leave behind.
- * Pairs may lie in each other.
+ * In between this thread's handlers wait, if a device is open: for what a handler that jumps away
+ * would leave behind. Pairs may lie in each other.
  */
 void shim_handlers_wait(void);
 void shim_handlers_go_on(void);

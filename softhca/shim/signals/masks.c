@@ -3,8 +3,8 @@
  * Other calls by which a program sets signal masks: waits that have a mask of their own, attributes
  * of threads, and the calls of System V and BSD. In the C library they do not pass through
  * sigprocmask() and sigaction(). SIGBUS stays unblocked here, too: the program's handler may ring a
- * doorbell during such a wait (signals.c). The waits for descriptors are in ready.c and epoll.c. Owns
- * nothing.
+ * doorbell during such a wait (signals.c). The waits for descriptors are in ready.c and epoll.c.
+ * Owns nothing.
  */
 #include <pthread.h>
 #include <signal.h>

@@ -101,9 +101,9 @@ static bool has_handler(const struct sigaction *act)
 }
 
 /*
- * Makes handler the real one. A call that a SIGBUS interrupts, which is then none of the trap's, goes
- * on as the application has asked. Its stack is not for the kernel: device code may take more than
- * there is.
+ * Makes handler the real one. A call that a SIGBUS interrupts, which is then none of the trap's,
+ * goes on as the application has asked. Its stack is not for the kernel: device code may take more
+ * than there is.
  */
 static int make_real(void (*handler)(int, siginfo_t *, void *), const struct sigaction *asked)
 {
@@ -159,7 +159,9 @@ static int deliver(void *arg)
 	return 0;
 }
 
-/* The same on the stack that the application has for handlers, if this thread is not on it already. */
+/*
+ * The same on the stack that the application has for handlers, if this thread is not on it already.
+ */
 static void deliver_on_stack(struct delivery *d)
 {
 	struct stack_call call = {.fn = deliver, .arg = d};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Timers that tell by SIGEV_THREAD. The C library makes these threads by itself, with every signal
- * blocked, and in trap a doorbell that they ring is a SIGBUS. So a function of this library unblocks
- * that and calls the program's.
+ * blocked, and in trap a doorbell that they ring is a SIGBUS. So a function of this library
+ * unblocks that and calls the program's.
  *
  * What it is to call stands in a table. Entries stay for ever, since a notification may be on its
  * way when timer_delete() has returned. Timers with the same function and value have one.
@@ -91,7 +91,10 @@ struct sigevent *timers_event(struct sigevent *ev, struct sigevent *copy)
 	return copy;
 }
 
-/* Another thread of the parent may have been about to make an entry: what is complete is in a chain. */
+/*
+ * Another thread of the parent may have been about to make an entry: what is complete is in a
+ * chain.
+ */
 void timers_forked(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

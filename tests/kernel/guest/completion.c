@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: CQs and completion channels: sizes, events armed, delivered and acknowledged, resizing, busy objects. */
+/*
+ * Description: CQs and completion channels: sizes, events armed, delivered and acknowledged,
+ * resizing, busy objects.
+ */
 
 #include <fcntl.h>
 

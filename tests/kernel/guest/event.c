@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: asynchronous events reach the right object, and destroying it waits until they are acknowledged. They
- * come last: the port goes down. */
+/*
+ * Description: asynchronous events reach the right object, and destroying it waits until they are
+ * acknowledged. They come last: the port goes down.
+ */
 
 #include <fcntl.h>
 #include <net/if.h>

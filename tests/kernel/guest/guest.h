@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What the tests in the guest share: checks, how a test is listed, and a rig of the objects that most of them need.
- * Each test runs in a process of its own, with a time limit; a check that fails, or any wait that does not end, fails
- * that test alone. They use the public verbs only. */
+/*
+ * What the tests in the guest share: checks, how a test is listed, and a rig of the objects that
+ * most of them need. Each test runs in a process of its own, with a time limit; a check that fails,
+ * or any wait that does not end, fails that test alone. They use the public verbs only.
+ */
 
 #ifndef TESTS_KERNEL_GUEST_H
 #define TESTS_KERNEL_GUEST_H
@@ -29,8 +31,10 @@ extern const struct guest_test device_tests[], memory_tests[], completion_tests[
 	qp_tests[], ah_tests[], rc_tests[], ud_tests[], pingpong_tests[], multicast_tests[],
 	xrc_tests[], event_tests[];
 
-/* Where the test is, for the report of one that fails or never comes further: the last check, and the last place from
- * which one of the functions that wait or compare was called. */
+/*
+ * Where the test is, for the report of one that fails or never comes further: the last check, and
+ * the last place from which one of the functions that wait or compare was called.
+ */
 extern const char *volatile guest_where, *volatile guest_from;
 
 #define GUEST_STRING(x)	 #x
@@ -117,7 +121,9 @@ struct ibv_srq *rig_srq(struct rig *rig, uint32_t max_wr);
 struct ibv_ah_attr rig_ah_attr(const struct rig *rig);
 struct ibv_ah *rig_ah(struct rig *rig);
 
-/* The attributes of the transition to the next state, for the type of the QP; the mask comes back. */
+/*
+ * The attributes of the transition to the next state, for the type of the QP; the mask comes back.
+ */
 int init_attr(const struct ibv_qp *qp, struct ibv_qp_attr *attr);
 int rtr_attr(const struct rig *rig, const struct ibv_qp *qp, uint32_t dest,
 	     struct ibv_qp_attr *attr);
@@ -146,12 +152,17 @@ void post_ud_send(struct rig *rig, struct ibv_qp *qp, struct ibv_ah *ah, uint32_
 struct ibv_wc wait_wc(struct ibv_cq *cq);
 /* The same, with the status. */
 struct ibv_wc wait_status(struct ibv_cq *cq, enum ibv_wc_status status);
-/* The completions of a send and of the receive that it went to, in either order; the receive's comes back. */
+/*
+ * The completions of a send and of the receive that it went to, in either order; the receive's
+ * comes back.
+ */
 struct ibv_wc wait_recv_and_send(struct ibv_cq *cq);
 /* Waits for the channel's event, checks that it is the CQ's and acknowledges it. */
 void wait_cq_event(struct ibv_comp_channel *channel, struct ibv_cq *cq);
-/* Waits for an asynchronous event of the type; those of the port that come between are passed over. It is to be
- * acknowledged. */
+/*
+ * Waits for an asynchronous event of the type; those of the port that come between are passed over.
+ * It is to be acknowledged.
+ */
 struct ibv_async_event wait_async_event(struct ibv_context *context, enum ibv_event_type type);
 /* Whether the descriptor is readable at once. */
 bool readable(int fd);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: protection domains and memory regions are made, refused and kept busy as the kernel does it. */
+/*
+ * Description: protection domains and memory regions are made, refused and kept busy as the kernel
+ * does it.
+ */
 
 #include <sys/mman.h>
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: UD QPs attach to a group, get what is sent to it, once each, and nothing after they have detached. */
+/*
+ * Description: UD QPs attach to a group, get what is sent to it, once each, and nothing after they
+ * have detached.
+ */
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -23,7 +26,10 @@ static union ibv_gid group_gid(void)
 	return gid;
 }
 
-/* The interface receives the group as long as the socket is open: that is a connection manager's part. */
+/*
+ * The interface receives the group as long as the socket is open: that is a connection manager's
+ * part.
+ */
 static int join(void)
 {
 	struct ip_mreqn request = {.imr_ifindex = if_nametoindex(NETDEV)};
@@ -102,8 +108,10 @@ static void every_member_receives(void)
 	for (i = 0; i < MEMBERS; ++i)
 		CHECK(got[i]);
 
-	/* One of them leaves: the next message is the other's alone. Messages to one QP keep their order, so that one
-	 * to each, sent after it, shows what the group's has done. */
+	/*
+	 * One of them leaves: the next message is the other's alone. Messages to one QP keep their
+	 * order, so that one to each, sent after it, shows what the group's has done.
+	 */
 	CHECK_EQ(ibv_detach_mcast(member[0], &gid, 0), 0);
 	struct ibv_ah *direct = rig_ah(&rig);
 

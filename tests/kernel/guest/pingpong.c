@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: two processes bounce messages of many sizes, RC, UC and UD, sleeping on their completion channels; each
- * message is verified at both ends. */
+/*
+ * Description: two processes bounce messages of many sizes, RC, UC and UD, sleeping on their
+ * completion channels; each message is verified at both ends.
+ */
 
 #include "guest.h"
 

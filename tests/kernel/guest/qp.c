@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: QPs of every type go through their states, refused transitions change nothing, posting is checked. */
+/*
+ * Description: QPs of every type go through their states, refused transitions change nothing,
+ * posting is checked.
+ */
 
 #include "guest.h"
 

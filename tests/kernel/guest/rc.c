@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: RC and UC requests of every kind do what they say, contents verified; errors have their statuses. */
+/*
+ * Description: RC and UC requests of every kind do what they say, contents verified; errors have
+ * their statuses.
+ */
 
 #include <arpa/inet.h>
 
@@ -29,7 +32,9 @@ static void pair_down(struct pair *pair)
 	rig_down(&pair->rig);
 }
 
-/* Posts on the first QP a request on [SRC, SRC + length) that names [DST, ...) as the remote side. */
+/*
+ * Posts on the first QP a request on [SRC, SRC + length) that names [DST, ...) as the remote side.
+ */
 static void post_rdma(struct pair *pair, enum ibv_wr_opcode opcode, uint32_t length, uint32_t rkey)
 {
 	struct ibv_sge sge = rig_sge(&pair->rig, SRC, length);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: shared receive queues: sizes, posting, sharing by QPs, resizing, and the limit event. */
+/*
+ * Description: shared receive queues: sizes, posting, sharing by QPs, resizing, and the limit
+ * event.
+ */
 
 #include "guest.h"
 

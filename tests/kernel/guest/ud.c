@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: UD messages arrive with their GRH, over IPv4 and IPv6; the way back is made from a completion. */
+/*
+ * Description: UD messages arrive with their GRH, over IPv4 and IPv6; the way back is made from a
+ * completion.
+ */
 
 #include <arpa/inet.h>
 

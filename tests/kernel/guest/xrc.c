@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the library's verdict on this kernel is that the device has no XRC: every call of it says ENOSYS, and
- * the question itself has harmed nothing. */
+/*
+ * Description: the library's verdict on this kernel is that the device has no XRC: every call of it
+ * says ENOSYS, and the question itself has harmed nothing.
+ */
 
 #include <fcntl.h>
 

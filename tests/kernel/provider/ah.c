@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Address handles, both ways that the kernel has: by number, which its answer gives to a request with room for it;
- * or as a whole address vector in every work request, for a provider that asks without. The address vector needs a
- * MAC: the interface's own, or a group's. So peers on other hosts, whose MACs the kernel finds out, have numbers. */
+/*
+ * Address handles, both ways that the kernel has: by number, which its answer gives to a request
+ * with room for it; or as a whole address vector in every work request, for a provider that asks
+ * without. The address vector needs a MAC: the interface's own, or a group's. So peers on other
+ * hosts, whose MACs the kernel finds out, have numbers.
+ */
 
 #include <errno.h>
 #include <net/ethernet.h>
@@ -103,7 +106,10 @@ static int fill_av(struct ibv_context *context, struct rxe_av *av, const struct 
 	return resolve_mac(context->device, &attr->grh.dgid, av->dmac);
 }
 
-/* CREATE_AH with room for the driver's answer, which ibv_cmd_create_ah() has no way to give. 0 or -errno. */
+/*
+ * CREATE_AH with room for the driver's answer, which ibv_cmd_create_ah() has no way to give. 0 or
+ * -errno.
+ */
 static int create_numbered_ah(struct ibv_pd *pd, struct rxe_ah *ah, const struct ibv_ah_attr *attr)
 {
 	struct create_ah_resp resp = {0};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Completion queues: the kernel produces, we consume. The CQ's lock covers the ring, its replacement included. */
+/*
+ * Completion queues: the kernel produces, we consume. The CQ's lock covers the ring, its
+ * replacement included.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +47,10 @@ struct ibv_cq *rxe_create_cq(struct ibv_context *context, int cqe, struct ibv_co
 	return &cq->ibv;
 
 err_destroy:
-	/* What waits for acknowledgements in there is not yet the library's to have set up; there are none. */
+	/*
+	 * What waits for acknowledgements in there is not yet the library's to have set up; there
+	 * are none.
+	 */
 	cq->ibv.context = context;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
@@ -63,7 +69,10 @@ int rxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	struct ibv_resize_cq cmd;
 	int ret;
 
-	/* The kernel moves what waits from the old ring to the new one: nobody may consume meanwhile. */
+	/*
+	 * The kernel moves what waits from the old ring to the new one: nobody may consume
+	 * meanwhile.
+	 */
 	pthread_spin_lock(&cq->lock);
 
 	ret = ibv_cmd_resize_cq(ibv, cqe, &cmd, sizeof(cmd), &resp.core, sizeof(resp));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Posting work requests: each becomes an element of a ring. A send queue's doorbell is a POST_SEND command without
- * work requests; receive queues need none, until there is one to be flushed. The lock of each ring covers filling it. */
+/*
+ * Posting work requests: each becomes an element of a ring. A send queue's doorbell is a POST_SEND
+ * command without work requests; receive queues need none, until there is one to be flushed. The
+ * lock of each ring covers filling it.
+ */
 
 #include <errno.h>
 #include <string.h>
@@ -53,8 +56,10 @@ static void fill_ud(struct rxe_send_wr *to, const struct ibv_send_wr *wr)
 		to->wr.ud.av = ah->av;
 }
 
-/* Fills the part that the opcode and the type of the QP need. 0, or EINVAL for an opcode that the type does not
- * have. */
+/*
+ * Fills the part that the opcode and the type of the QP need. 0, or EINVAL for an opcode that the
+ * type does not have.
+ */
 static int fill_operation(const struct rxe_qp *qp, struct rxe_send_wqe *wqe,
 			  const struct ibv_send_wr *wr)
 {
@@ -204,7 +209,10 @@ static int post_recvs(struct rxe_ring *ring, uint32_t max_sge, struct ibv_recv_w
 	return 0;
 }
 
-/* Nothing comes to a QP in error and makes the kernel look at its receive queue: entering the state once more does. */
+/*
+ * Nothing comes to a QP in error and makes the kernel look at its receive queue: entering the state
+ * once more does.
+ */
 static void flush_recvs(struct ibv_qp *ibv)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Mapping of the queues shared with the kernel. The kernel keeps its offer until it is mapped, and the memory until
- * it is unmapped. */
+/*
+ * Mapping of the queues shared with the kernel. The kernel keeps its offer until it is mapped, and
+ * the memory until it is unmapped.
+ */
 
 #include <errno.h>
 #include <infiniband/driver.h>

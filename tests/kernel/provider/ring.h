@@ -30,8 +30,11 @@ struct rxe_ring {
 	size_t size;
 };
 
-/* Maps what the kernel offers and checks that its elements have at least elem_size bytes and its slots are in the
- * mapping. 0 or -errno: of mmap(), or -EPROTO for a queue that is not as announced. */
+/*
+ * Maps what the kernel offers and checks that its elements have at least elem_size bytes and its
+ * slots are in the mapping. 0 or -errno: of mmap(), or -EPROTO for a queue that is not as
+ * announced.
+ */
 int rxe_ring_map(struct rxe_ring *ring, int fd, const struct mminfo *offer, size_t elem_size);
 /* Unmaps; nothing is done to a ring that is not mapped. */
 void rxe_ring_unmap(struct rxe_ring *ring);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A Soft-RoCE provider: registration, contexts, and the operations that are one command each. It is a test's vehicle
- * to a real kernel, complete in what it offers; it reaches peers on this host only (see ah.c). */
+/*
+ * A Soft-RoCE provider: registration, contexts, and the operations that are one command each. It is
+ * a test's vehicle to a real kernel, complete in what it offers; it reaches peers on this host only
+ * (see ah.c).
+ */
 
 #include <errno.h>
 #include <stdio.h>

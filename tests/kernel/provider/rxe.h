@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The provider's objects and operations. Formats shared with the kernel are in <rdma/rdma_user_rxe.h>. A ring's lock
- * covers the indices that the user side writes; the kernel's index needs none. */
+/*
+ * The provider's objects and operations. Formats shared with the kernel are in
+ * <rdma/rdma_user_rxe.h>. A ring's lock covers the indices that the user side writes; the kernel's
+ * index needs none.
+ */
 
 #ifndef TESTS_KERNEL_RXE_H
 #define TESTS_KERNEL_RXE_H
@@ -93,7 +96,10 @@ static inline struct rxe_ah *to_rxe_ah(struct ibv_ah *ah)
 
 struct ibv_cq *rxe_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
 			     int comp_vector);
-/* After a failure with the new queue made but not mapped the CQ stays without one: polling it returns -1. */
+/*
+ * After a failure with the new queue made but not mapped the CQ stays without one: polling it
+ * returns -1.
+ */
 int rxe_resize_cq(struct ibv_cq *cq, int cqe);
 int rxe_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int rxe_destroy_cq(struct ibv_cq *cq);
@@ -118,7 +124,10 @@ int rxe_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_re
 struct ibv_ah *rxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int rxe_destroy_ah(struct ibv_ah *ah);
 
-/* XRC as every provider of this generation offers it; whether the kernel has it is the library's to find out. */
+/*
+ * XRC as every provider of this generation offers it; whether the kernel has it is the library's to
+ * find out.
+ */
 extern struct ibv_more_ops rxe_more_ops;
 
 #endif /* TESTS_KERNEL_RXE_H */

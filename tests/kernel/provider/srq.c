@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Shared receive queues: we produce, the kernel consumes. The SRQ's lock covers the ring, its replacement included. */
+/*
+ * Shared receive queues: we produce, the kernel consumes. The SRQ's lock covers the ring, its
+ * replacement included.
+ */
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The XRC operations, each one command of the library. Soft-RoCE has no XRC; the provider offers it so that the
- * refusal is the library's own verdict on the kernel and not for want of operations. */
+/*
+ * The XRC operations, each one command of the library. Soft-RoCE has no XRC; the provider offers it
+ * so that the refusal is the library's own verdict on the kernel and not for want of operations.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
