@@ -8,7 +8,9 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -35,56 +37,70 @@ static pthread_key_t key;
  */
 enum { MARK = SIGCONT };
 
-struct rs_thread {
+struct own_file {
 	int fd;
-	pid_t pid; /* a child must not share it with its parent */
-	pid_t tid;
 	bool marked;
 	dev_t dev; /* if it is not marked */
 	ino_t ino;
 };
 
-static bool bears_marks(const struct rs_thread *own)
+struct rs_thread {
+	struct own_file wake;	 /* the eventfd */
+	struct own_file signals; /* a signalfd, for `watched` */
+	sigset_t watched;
+	pid_t pid; /* a child must not share them with its parent */
+	pid_t tid;
+};
+
+static bool bears_marks(const struct rs_thread *own, const struct own_file *file)
 {
 	struct f_owner_ex owner;
 
-	if (!fcntl(own->fd, F_GETOWN_EX, &owner) && owner.type == F_OWNER_TID &&
+	if (!fcntl(file->fd, F_GETOWN_EX, &owner) && owner.type == F_OWNER_TID &&
 	    owner.pid == own->tid)
 		return true;
 	/* In a child only the signal tells: the thread was the parent's, and may have ended. */
-	return own->pid != getpid() && fcntl(own->fd, F_GETSIG) == MARK;
+	return own->pid != getpid() && fcntl(file->fd, F_GETSIG) == MARK;
 }
 
-static void mark(struct rs_thread *own)
+static void mark(struct rs_thread *own, struct own_file *file)
 {
-	struct f_owner_ex owner = {.type = F_OWNER_TID};
+	struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = own->tid};
+	struct stat st;
 
-	own->tid = owner.pid = (pid_t)syscall(SYS_gettid);
-	own->marked = !fcntl(own->fd, F_SETOWN_EX, &owner) && !fcntl(own->fd, F_SETSIG, MARK) &&
-		      fcntl(own->fd, F_GETSIG) == MARK && bears_marks(own);
+	if (!fstat(file->fd, &st)) {
+		file->dev = st.st_dev;
+		file->ino = st.st_ino;
+	}
+	file->marked = !fcntl(file->fd, F_SETOWN_EX, &owner) && !fcntl(file->fd, F_SETSIG, MARK) &&
+		       fcntl(file->fd, F_GETSIG) == MARK && bears_marks(own, file);
 }
 
-static bool is_own(const struct rs_thread *own)
+static bool is_own(const struct rs_thread *own, const struct own_file *file)
 {
 	struct stat st;
 
-	if (own->marked)
-		return bears_marks(own);
-	return !fstat(own->fd, &st) && st.st_dev == own->dev && st.st_ino == own->ino;
+	if (file->fd < 0)
+		return false;
+	if (file->marked)
+		return bears_marks(own, file);
+	return !fstat(file->fd, &st) && st.st_dev == file->dev && st.st_ino == file->ino;
 }
 
-static void close_own(const struct rs_thread *own)
+static void close_own(const struct rs_thread *own, struct own_file *file)
 {
-	cm_give_up(own->fd);
-	if (is_own(own))
-		close(own->fd);
+	cm_give_up(file->fd);
+	if (is_own(own, file))
+		close(file->fd);
+	file->fd = -1;
 }
 
 static void end_thread(void *arg)
 {
 	struct rs_thread *own = arg;
 
-	close_own(own);
+	close_own(own, &own->wake);
+	close_own(own, &own->signals);
 	free(own);
 }
 
@@ -106,7 +122,7 @@ static struct rs_thread *this_thread(void)
 	own = calloc(1, sizeof(*own));
 	if (!own)
 		return NULL;
-	own->fd = -1;
+	own->wake.fd = own->signals.fd = -1;
 	own->pid = getpid();
 	if (!pthread_setspecific(key, own))
 		return own;
@@ -114,32 +130,39 @@ static struct rs_thread *this_thread(void)
 	return NULL;
 }
 
+/* In a child the files are the parent's. */
+static void begin_anew(struct rs_thread *own)
+{
+	const pid_t pid = getpid();
+
+	if (own->tid && own->pid == pid)
+		return;
+	close_own(own, &own->wake);
+	close_own(own, &own->signals);
+	own->pid = pid;
+	own->tid = (pid_t)syscall(SYS_gettid);
+}
+
 static int thread_fd(void)
 {
 	struct rs_thread *own = this_thread();
-	struct stat st;
 	uint64_t count;
 
 	if (!own)
 		return -ENOMEM;
-	if (own->pid != getpid()) {
-		close_own(own);
-	} else if (own->fd >= 0) {
+	begin_anew(own);
+	if (own->wake.fd >= 0) {
 		/* From a wake-up that came too late */
-		if (is_own(own) && (read(own->fd, &count, sizeof(count)) >= 0 || errno == EAGAIN))
-			return own->fd;
-		cm_give_up(own->fd);
+		if (is_own(own, &own->wake) &&
+		    (read(own->wake.fd, &count, sizeof(count)) >= 0 || errno == EAGAIN))
+			return own->wake.fd;
+		cm_give_up(own->wake.fd);
 	}
-	own->pid = getpid();
-	own->fd = cm_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-	if (own->fd < 0)
+	own->wake.fd = cm_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (own->wake.fd < 0)
 		return -errno;
-	if (!fstat(own->fd, &st)) {
-		own->dev = st.st_dev;
-		own->ino = st.st_ino;
-	}
-	mark(own);
-	return own->fd;
+	mark(own, &own->wake);
+	return own->wake.fd;
 }
 
 int rs_thread_fd(void)
@@ -150,6 +173,96 @@ int rs_thread_fd(void)
 	fd = thread_fd();
 	cm_let_cancel(state);
 	return fd;
+}
+
+/*
+ * ---- Handlers with SA_RESTART ----
+ *
+ * poll() ends with EINTR whatever a handler's flags are, and afterwards nothing tells which handler
+ * it was: one of one shot is gone, and another thread may have installed it meanwhile. So the
+ * thread sleeps with its signals blocked, and with a signalfd that tells of those that wait. It
+ * looks at the handlers of these first, and lets the handlers run then.
+ *
+ * Signals that an instruction causes are not blocked: the kernel would end the process.
+ */
+
+/* False: there is no signalfd. */
+static bool watch(struct rs_thread *own, const sigset_t *signals)
+{
+	bool has = is_own(own, &own->signals);
+	int fd;
+
+	if (has && !memcmp(signals, &own->watched, sizeof(*signals)))
+		return true;
+	if (!has) {
+		cm_give_up(own->signals.fd);
+		own->signals.fd = -1;
+	}
+	fd = signalfd(own->signals.fd, signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (fd < 0)
+		return false;
+	own->watched = *signals;
+	if (!has) {
+		own->signals.fd = cm_keep(fd);
+		mark(own, &own->signals);
+	}
+	return true;
+}
+
+/*
+ * Blocks the signals that may end a call. *old: what the thread blocked before; *tells: what
+ * becomes readable when one comes. False: nothing has changed, and any handler ends the call.
+ */
+static bool hold_signals(sigset_t *old, struct pollfd *tells)
+{
+	static const int caused[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+	struct rs_thread *own = pthread_getspecific(key);
+	sigset_t all;
+	unsigned int i;
+
+	sigfillset(&all);
+	for (i = 0; i < sizeof(caused) / sizeof(caused[0]); i++)
+		sigdelset(&all, caused[i]);
+	if (pthread_sigmask(SIG_BLOCK, &all, old))
+		return false;
+	for (i = 1; i < NSIG; i++)
+		if (sigismember(old, (int)i) == 1)
+			sigdelset(&all, (int)i);
+	if (!watch(own, &all)) {
+		pthread_sigmask(SIG_SETMASK, old, NULL);
+		return false;
+	}
+	*tells = (struct pollfd){.fd = own->signals.fd, .events = POLLIN};
+	return true;
+}
+
+/* Does a call of a socket go on after the handler of this signal? */
+static bool goes_on_after(int signal)
+{
+	struct sigaction action;
+
+	return sigaction(signal, NULL, &action) || action.sa_handler == SIG_DFL ||
+	       action.sa_handler == SIG_IGN || (action.sa_flags & SA_RESTART);
+}
+
+/*
+ * Lets the handlers of the signals that wait run. 0 or -EINTR, as a call of a socket would have it.
+ * If a signal waits for any thread of the process, and another one takes it, this call ends, too.
+ */
+static int let_signals(const sigset_t *old)
+{
+	const struct rs_thread *own = pthread_getspecific(key);
+	sigset_t waiting;
+	int ret = 0, i;
+
+	if (sigpending(&waiting))
+		ret = -EINTR;
+	for (i = 1; i < NSIG && !ret; i++)
+		if (sigismember(&waiting, i) == 1 && sigismember(&own->watched, i) == 1 &&
+		    !goes_on_after(i))
+			ret = -EINTR;
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+	return ret;
 }
 
 void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter)
@@ -183,7 +296,8 @@ void rs_wake(struct rs *rs)
 	 * written to. That thread cannot be woken.
 	 */
 	for (waiter = rs->waiters; waiter; waiter = waiter->next)
-		if (is_own(waiter->thread) && write(waiter->thread->fd, &one, sizeof(one)) < 0)
+		if (is_own(waiter->thread, &waiter->thread->wake) &&
+		    write(waiter->thread->wake.fd, &one, sizeof(one)) < 0)
 			continue; /* full: it is readable */
 	cm_let_cancel(state);
 }
@@ -264,6 +378,8 @@ int64_t rs_deadline(int timeout_ms)
 struct sleep {
 	struct rs *rs;
 	struct rs_waiter waiter;
+	bool held; /* signals, and what the thread blocked before */
+	sigset_t blocked;
 };
 
 /* Also when the thread is cancelled while it sleeps. */
@@ -271,6 +387,8 @@ static void end_sleep(void *arg)
 {
 	struct sleep *sleep = arg;
 
+	if (sleep->held)
+		pthread_sigmask(SIG_SETMASK, &sleep->blocked, NULL);
 	pthread_mutex_lock(&sleep->rs->lock);
 	rs_remove_waiter(sleep->rs, &sleep->waiter);
 }
@@ -317,7 +435,7 @@ int rs_sleep(struct rs *rs, int64_t deadline_ms)
 	/* volatile: the clean-up handler may be reached by a jump. */
 	const volatile int timeout = sleep_ms(rs, deadline_ms);
 	struct sleep sleep = {.rs = rs};
-	struct pollfd fds[3];
+	struct pollfd fds[4];
 	int n, own, ret;
 
 	if (!timeout)
@@ -326,13 +444,21 @@ int rs_sleep(struct rs *rs, int64_t deadline_ms)
 	if (own < 0)
 		return own;
 	n = rs_poll_fds(rs, fds);
-	fds[n] = (struct pollfd){.fd = own, .events = POLLIN};
+	fds[n++] = (struct pollfd){.fd = own, .events = POLLIN};
 	rs_add_waiter(rs, &sleep.waiter);
 	pthread_mutex_unlock(&rs->lock);
+	/* A call with a time-out ends by any handler, as that of a socket does. */
+	sleep.held = deadline_ms < 0 && hold_signals(&sleep.blocked, &fds[n]);
 	pthread_cleanup_push(unlock_cancelled, &sleep);
-	ret = poll(fds, n + 1, timeout);
+	ret = poll(fds, (nfds_t)n + sleep.held, timeout);
 	if (ret < 0)
 		ret = -errno;
+	if (sleep.held && ret > 0 && fds[n].revents) {
+		/* What has come besides counts for more. */
+		if (let_signals(&sleep.blocked) && ret == 1)
+			ret = -EINTR;
+		sleep.held = false;
+	}
 	pthread_cleanup_pop(0);
 	end_sleep(&sleep);
 	if (rs->life != life)
@@ -340,7 +466,7 @@ int rs_sleep(struct rs *rs, int64_t deadline_ms)
 	if (ret < 0)
 		return ret;
 	rs_keep_alive(rs);
-	rs_advance(rs, fds, n);
+	rs_advance(rs, fds, n - 1);
 	return 0;
 }
 

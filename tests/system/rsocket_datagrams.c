@@ -9,7 +9,6 @@
 #include <string.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -91,12 +90,6 @@ static void run_on(const cpu_set_t *cpus)
 	CHECK(!sched_setaffinity(0, sizeof(*cpus), cpus));
 }
 
-#ifdef SYS_poll
-#define POLL_CALL SYS_poll
-#else
-#define POLL_CALL SYS_ppoll
-#endif
-
 static pid_t sleeper_tid; /* atomic */
 
 static void *sleeps(void *arg)
@@ -109,22 +102,6 @@ static void *sleeps(void *arg)
 	return (void *)(intptr_t)data[0];
 }
 
-/* The number of the system call that the thread is in; -1: none. */
-static long in_call(pid_t tid)
-{
-	char path[64];
-	long number = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
-	file = fopen(path, "re");
-	CHECK(file);
-	if (fscanf(file, "%ld", &number) != 1)
-		number = -1; /* "running" */
-	fclose(file);
-	return number;
-}
-
 /* A thread that sleeps in rrecv(). */
 static pthread_t sleeper(int *rs)
 {
@@ -134,10 +111,9 @@ static pthread_t sleeper(int *rs)
 	alarm(LONG_MS / 1000); /* a thread that sleeps on ends the test */
 	sleeper_tid = 0;
 	CHECK(!pthread_create(&thread, NULL, sleeps, rs));
-	do {
+	while (!(tid = __atomic_load_n(&sleeper_tid, __ATOMIC_ACQUIRE)))
 		usleep(1000);
-		tid = __atomic_load_n(&sleeper_tid, __ATOMIC_ACQUIRE);
-	} while (!tid || (in_call(tid) != POLL_CALL && in_call(tid) != SYS_ppoll));
+	until_asleep(tid);
 	return thread;
 }
 

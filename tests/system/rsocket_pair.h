@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,39 @@ static inline int get_int(int rs, int level, int name)
 	CHECK(!rgetsockopt(rs, level, name, &value, &len));
 	CHECK(len == sizeof(value));
 	return value;
+}
+
+#ifdef SYS_poll
+#define POLL_CALL SYS_poll
+#else
+#define POLL_CALL SYS_ppoll
+#endif
+
+/* The number of the system call that the thread is in; -1: none. */
+static inline long in_call(pid_t tid)
+{
+	char path[64];
+	long number = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	file = fopen(path, "re");
+	CHECK(file);
+	if (fscanf(file, "%ld", &number) != 1)
+		number = -1; /* "running" */
+	fclose(file);
+	return number;
+}
+
+/* Waits until that thread of this process sleeps in a call of an rsocket. */
+static inline void until_asleep(pid_t tid)
+{
+	long number;
+
+	do {
+		usleep(1000);
+		number = in_call(tid);
+	} while (number != POLL_CALL && number != SYS_ppoll);
 }
 
 /* What both ends of the next pair() have. */

@@ -255,12 +255,24 @@ static void *cancelled_at_once(void *arg)
 	return NULL;
 }
 
+/* The program's own handlers run with the signals that the thread had blocked. */
+static void blocks_nothing(void *unused)
+{
+	sigset_t blocked;
+
+	(void)unused;
+	CHECK(!pthread_sigmask(SIG_BLOCK, NULL, &blocked) && sigismember(&blocked, SIGUSR1) == 0 &&
+	      sigismember(&blocked, SIGTERM) == 0);
+}
+
 /* What sleeps in the call when it is cancelled */
 static void *cancelled_asleep(void *arg)
 {
 	const struct cancelled *c = arg;
 
+	pthread_cleanup_push(blocks_nothing, NULL);
 	c->call(c->rs);
+	pthread_cleanup_pop(1);
 	return NULL;
 }
 
@@ -521,6 +533,244 @@ static void test_woken_number(void)
 		wake_with_other_file(i & 1, i & 2);
 }
 
+/* ---- SA_RESTART ---- */
+
+static struct sockaddr_in restart_at; /* where the program listens, or is bound */
+static int restart_rs, handled;	      /* atomic */
+
+static void count_signal(int signal)
+{
+	(void)signal;
+	__atomic_add_fetch(&handled, 1, __ATOMIC_SEQ_CST);
+}
+
+static long receives(void)
+{
+	char data;
+
+	return rrecv(restart_rs, &data, 1, 0);
+}
+
+static long receives_all(void)
+{
+	char data[2];
+
+	return rrecv(restart_rs, data, 2, MSG_WAITALL) == 2 ? 1 : -1;
+}
+
+static long sends(void)
+{
+	static char data[1 << 20];
+
+	return rsend(restart_rs, data, sizeof(data), 0) == sizeof(data) ? 1 : -1;
+}
+
+static long accepts(void)
+{
+	int rs = raccept(restart_rs, NULL, NULL);
+
+	return rs < 0 ? -1 : !rclose(rs);
+}
+
+static long connects(void)
+{
+	return rconnect(restart_rs, (struct sockaddr *)&restart_at, sizeof(restart_at)) ? -1 : 1;
+}
+
+struct restarted {
+	long (*call)(void);
+	long result;
+	int error, done; /* atomic */
+};
+
+static void *call_it(void *arg)
+{
+	struct restarted *r = arg;
+
+	r->result = r->call();
+	r->error = errno;
+	__atomic_store_n(&r->done, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* Signals come until the call has ended, or, if it is not to, until some have been handled. */
+static bool ends_by_signals(struct restarted *r, pthread_t thread, bool ends)
+{
+	__atomic_store_n(&handled, 0, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&r->done, __ATOMIC_SEQ_CST)) {
+		int before = __atomic_load_n(&handled, __ATOMIC_SEQ_CST);
+
+		if (!ends && before >= 5)
+			break;
+		CHECK(!pthread_kill(thread, SIGUSR1));
+		while (__atomic_load_n(&handled, __ATOMIC_SEQ_CST) == before &&
+		       !__atomic_load_n(&r->done, __ATOMIC_SEQ_CST))
+			usleep(1000);
+		usleep(10000);
+	}
+	return __atomic_load_n(&r->done, __ATOMIC_SEQ_CST);
+}
+
+static void handle(int signal, int flags)
+{
+	struct sigaction action = {.sa_handler = count_signal, .sa_flags = flags};
+
+	CHECK(!sigaction(signal, &action, NULL));
+}
+
+/* The call ends with 1 when what follows has been done, and by signals alone only if it is to. */
+static void interrupt_call(long (*call)(void), bool ends, void (*follows)(void))
+{
+	struct restarted r = {.call = call};
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, call_it, &r));
+	/* Most likely it sleeps by then: else it does before the last signal. */
+	usleep(20000);
+	CHECK(ends_by_signals(&r, thread, ends) == ends);
+	if (!ends)
+		follows();
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(ends ? r.result == -1 && r.error == EINTR : r.result == 1);
+}
+
+static int restart_peer;
+
+static void send_two(void)
+{
+	CHECK(rsend(restart_peer, "xy", 2, 0) == 2);
+}
+
+static void receive_many(void)
+{
+	static char data[1 << 20];
+
+	CHECK(rrecv(restart_peer, data, sizeof(data), MSG_WAITALL) == sizeof(data));
+}
+
+static void send_datagram(void)
+{
+	CHECK(rsendto(restart_peer, "x", 1, 0, (struct sockaddr *)&restart_at,
+		      sizeof(restart_at)) == 1);
+}
+
+static void connect_and_close(void)
+{
+	CHECK(!rclose((int)(intptr_t)connect_there(&restart_at)));
+}
+
+static void accept_and_close(void)
+{
+	int one = raccept(restart_peer, NULL, NULL);
+
+	CHECK(one >= 0 && !rclose(one));
+}
+
+static void on_a_stream(long (*call)(void), bool ends, int option, void (*follows)(void))
+{
+	const struct timeval long_time = {.tv_sec = LONG_MS / 1000};
+	int both[2];
+
+	pair(both);
+	restart_rs = both[0];
+	restart_peer = both[1];
+	if (option)
+		CHECK(!rsetsockopt(restart_rs, SOL_SOCKET, option, &long_time, sizeof(long_time)));
+	interrupt_call(call, ends, follows);
+	close_pair(both);
+}
+
+static void all_calls(bool end)
+{
+	on_a_stream(receives, end, 0, send_two);
+	if (!end) {
+		on_a_stream(receives_all, end, 0, send_two);
+		on_a_stream(sends, end, 0, receive_many);
+	}
+	/* A time-out of the other direction does not matter. */
+	on_a_stream(receives, end, SO_SNDTIMEO, send_two);
+	restart_rs = listener(&restart_at);
+	interrupt_call(accepts, end, connect_and_close);
+	CHECK(!rclose(restart_rs));
+	restart_rs = bound(SOCK_DGRAM, &restart_at);
+	restart_peer = rsocket(AF_INET, SOCK_DGRAM, 0);
+	interrupt_call(receives, end, send_datagram);
+	CHECK(!rclose(restart_rs));
+	CHECK(!rclose(restart_peer));
+	/* The connection is not made before it is accepted. */
+	restart_peer = listener(&restart_at);
+	restart_rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	interrupt_call(connects, end, accept_and_close);
+	CHECK(!rclose(restart_rs));
+	CHECK(!rclose(restart_peer));
+}
+
+static long sends_itself(void)
+{
+	sigset_t blocked;
+	long ret;
+
+	CHECK(!sigaddset(memset(&blocked, 0, sizeof(blocked)), SIGUSR2));
+	CHECK(!pthread_sigmask(SIG_BLOCK, &blocked, NULL) && !raise(SIGUSR2));
+	ret = receives();
+	/* What the thread blocks is as it was, and waits still. */
+	CHECK(!pthread_sigmask(SIG_BLOCK, NULL, &blocked) && sigismember(&blocked, SIGUSR2) == 1 &&
+	      sigismember(&blocked, SIGUSR1) == 0 && sigismember(&blocked, SIGTERM) == 0);
+	CHECK(!sigpending(&blocked) && sigismember(&blocked, SIGUSR2) == 1);
+	return ret;
+}
+
+static void *sends_once(void *arg)
+{
+	const pid_t tid = *(pid_t *)arg;
+
+	until_asleep(tid);
+	CHECK(!syscall(SYS_tgkill, getpid(), tid, SIGUSR1));
+	return NULL;
+}
+
+/* A handler of one shot, which is gone when the call ends. */
+static void once_only(void)
+{
+	pid_t self = gettid();
+	pthread_t thread;
+	int ends[2];
+
+	handle(SIGUSR1, SA_RESETHAND);
+	pair(ends);
+	restart_rs = ends[0];
+	CHECK(!pthread_create(&thread, NULL, sends_once, &self));
+	FAILS(receives(), EINTR);
+	CHECK(!pthread_join(thread, NULL));
+	close_pair(ends);
+}
+
+static void test_restart(void)
+{
+	struct pollfd fd = {.events = POLLIN};
+
+	alarm(2 * LONG_MS / 1000);
+	handle(SIGUSR1, SA_RESTART);
+	all_calls(false);
+	/* As with sockets, a time-out that is set makes each signal end the call. */
+	on_a_stream(receives, true, SO_RCVTIMEO, NULL);
+	/* What other signals have for handlers does not matter. */
+	handle(SIGUSR2, 0);
+	handle(SIGSEGV, 0);
+	on_a_stream(receives, false, 0, send_two);
+	on_a_stream(sends_itself, false, 0, send_two);
+	once_only();
+	handle(SIGUSR1, 0);
+	all_calls(true);
+	/* poll() is never restarted. */
+	handle(SIGALRM, SA_RESTART);
+	fd.fd = listener(&restart_at);
+	ualarm(10000, 10000);
+	FAILS(rpoll(&fd, 1, LONG_MS), EINTR);
+	ualarm(0, 0);
+	CHECK(!rclose(fd.fd));
+}
+
 /* ---- A child that closes what it has inherited ---- */
 
 static void still_works(int ends[2])
@@ -631,7 +881,8 @@ static const struct rsocket_test tests[] = {
 	{"connecting", test_connecting},     {"bound", test_bound},
 	{"timeouts", test_timeouts},	     {"interruption", test_interruption},
 	{"cancellation", test_cancellation}, {"other_files", test_other_files},
-	{"woken_number", test_woken_number}, {"child_closes", test_child_closes},
+	{"woken_number", test_woken_number}, {"restart", test_restart},
+	{"child_closes", test_child_closes},
 };
 
 int main(int argc, char **argv)
