@@ -58,7 +58,7 @@ PUBLIC int rdma_listen(struct rdma_cm_id *rdma_id, int backlog)
 	struct ucma_abi_listen cmd = {.id = id->handle, .backlog = backlog};
 	int state = cm_begin(), ret;
 
-	ret = CM_COMMAND(rdma_id->channel->fd, UCMA_CMD_LISTEN, &cmd);
+	ret = CM_COMMAND(cm_fd(to_cm_id(rdma_id)), UCMA_CMD_LISTEN, &cmd);
 	/* Without a bind before, the kernel has chosen the port. */
 	if (!ret)
 		ret = cm_family()->query_addr(id);

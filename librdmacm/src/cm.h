@@ -135,6 +135,14 @@ struct cm_id {
 	uint32_t srq_size;
 	struct ibv_cq *srq_cq; /* made for an XRC SRQ */
 
+	/*
+	 * rdma_migrate_id(): where the id is for the kernel already. Not NULL until the program has
+	 * acknowledged what was read from the old channel, id.channel. The mutex is held while the
+	 * kernel moves the id, and while the library gives commands for an event.
+	 */
+	struct rdma_event_channel *moved_to;
+	pthread_mutex_t moving;
+
 	pthread_mutex_t mutex; /* protects what follows */
 	pthread_cond_t cond;   /* events_completed has changed */
 	uint32_t events_completed;
@@ -147,6 +155,14 @@ struct cm_id {
 static inline struct cm_id *to_cm_id(struct rdma_cm_id *id)
 {
 	return (struct cm_id *)id;
+}
+
+/* The channel to which the id's commands go. */
+static inline int cm_fd(const struct cm_id *id)
+{
+	const struct rdma_event_channel *to = __atomic_load_n(&id->moved_to, __ATOMIC_ACQUIRE);
+
+	return (to ? to : id->id.channel)->fd;
 }
 
 /* What goes to the kernel for an id's type of QP, and back into a type that verbs know. */

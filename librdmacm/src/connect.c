@@ -92,7 +92,7 @@ static int do_connect(struct cm_id *id, const struct rdma_conn_param *param)
 		return ret;
 	id->connect_error = false;
 	id->disconnected = false;
-	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_CONNECT, &cmd);
+	return CM_COMMAND(cm_fd(id), UCMA_CMD_CONNECT, &cmd);
 }
 
 PUBLIC int rdma_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
@@ -118,7 +118,7 @@ int cm_connect_response(struct cm_id *id)
 	if (!ret)
 		ret = cm_qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
 	if (!ret)
-		ret = CM_COMMAND(id->id.channel->fd, UCMA_CMD_ACCEPT, &cmd);
+		ret = CM_COMMAND(cm_fd(id), UCMA_CMD_ACCEPT, &cmd);
 	if (ret) {
 		cm_qp_to_err(id);
 		id->connect_error = true;
@@ -159,7 +159,7 @@ static int do_accept(struct cm_id *id, const struct rdma_conn_param *param)
 			ret = cm_qp_to_rts(id, id->initiator_depth);
 	}
 	if (!ret)
-		ret = CM_COMMAND(id->id.channel->fd, UCMA_CMD_ACCEPT, &cmd);
+		ret = CM_COMMAND(cm_fd(id), UCMA_CMD_ACCEPT, &cmd);
 	if (ret && !cm_is_ud(id))
 		cm_qp_to_err(id);
 	return ret;
@@ -189,7 +189,7 @@ PUBLIC int rdma_reject(struct rdma_cm_id *rdma_id, const void *private_data,
 	ret = put_data(cmd.private_data, NULL, 0, private_data, private_data_len,
 		       &cmd.private_data_len);
 	if (!ret)
-		ret = CM_COMMAND(rdma_id->channel->fd, UCMA_CMD_REJECT, &cmd);
+		ret = CM_COMMAND(cm_fd(to_cm_id(rdma_id)), UCMA_CMD_REJECT, &cmd);
 	return cm_return(ret);
 }
 
@@ -198,7 +198,7 @@ PUBLIC int rdma_notify(struct rdma_cm_id *rdma_id, enum ibv_event_type event)
 	struct cm_id *id = to_cm_id(rdma_id);
 	struct ucma_abi_notify cmd = {.id = id->handle, .event = event};
 
-	return cm_return(CM_COMMAND(rdma_id->channel->fd, UCMA_CMD_NOTIFY, &cmd));
+	return cm_return(CM_COMMAND(cm_fd(to_cm_id(rdma_id)), UCMA_CMD_NOTIFY, &cmd));
 }
 
 PUBLIC int rdma_disconnect(struct rdma_cm_id *rdma_id)
@@ -209,7 +209,7 @@ PUBLIC int rdma_disconnect(struct rdma_cm_id *rdma_id)
 
 	if (!cm_is_ud(id))
 		cm_qp_to_err(id);
-	ret = CM_COMMAND(rdma_id->channel->fd, UCMA_CMD_DISCONNECT, &cmd);
+	ret = CM_COMMAND(cm_fd(to_cm_id(rdma_id)), UCMA_CMD_DISCONNECT, &cmd);
 	cm_let_cancel(state);
 	/* DISCONNECTED comes once. */
 	if (ret || id->disconnected)

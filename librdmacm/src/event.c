@@ -70,7 +70,7 @@ static int make_id(struct cm_event *event, struct ucma_abi_event_resp *resp)
 		struct ucma_abi_destroy_id cmd = {.id = resp->id};
 		struct ucma_abi_destroy_id_resp destroyed;
 
-		CM_COMMAND_RESP(listener->id.channel->fd, UCMA_CMD_DESTROY_ID, &cmd, &destroyed);
+		CM_COMMAND_RESP(cm_fd(listener), UCMA_CMD_DESTROY_ID, &cmd, &destroyed);
 		return ret;
 	}
 	id->handle = resp->id;
@@ -162,8 +162,12 @@ static bool process(struct cm_event *event, struct ucma_abi_event_resp *resp)
 static bool process_whole(struct cm_event *event, struct ucma_abi_event_resp *resp)
 {
 	int state = cm_hold_cancel();
-	bool ret = process(event, resp);
+	bool ret;
 
+	/* If the id moves to another channel meanwhile, the commands go to where it is. */
+	pthread_mutex_lock(&event->id->moving);
+	ret = process(event, resp);
+	pthread_mutex_unlock(&event->id->moving);
 	cm_let_cancel(state);
 	return ret;
 }

@@ -11,7 +11,7 @@ static int bind_any(struct cm_id *id, const struct sockaddr *addr, size_t len)
 	struct ucma_abi_bind cmd = {.id = id->handle, .addr_size = len};
 
 	memcpy(&cmd.addr, addr, len);
-	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_BIND, &cmd);
+	return CM_COMMAND(cm_fd(id), UCMA_CMD_BIND, &cmd);
 }
 
 static int resolve_any(struct cm_id *id, const struct sockaddr *src, size_t src_len,
@@ -27,7 +27,7 @@ static int resolve_any(struct cm_id *id, const struct sockaddr *src, size_t src_
 	if (src)
 		memcpy(&cmd.src_addr, src, src_len);
 	memcpy(&cmd.dst_addr, dst, dst_len);
-	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_RESOLVE_ADDR, &cmd);
+	return CM_COMMAND(cm_fd(id), UCMA_CMD_RESOLVE_ADDR, &cmd);
 }
 
 static int query(struct cm_id *id, unsigned int option, struct ucma_abi_query_addr_resp *resp)
@@ -36,7 +36,7 @@ static int query(struct cm_id *id, unsigned int option, struct ucma_abi_query_ad
 	int ret;
 
 	memset(resp, 0, sizeof(*resp));
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_QUERY, &cmd, resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_QUERY, &cmd, resp);
 	if (!ret &&
 	    (resp->src_size > sizeof(resp->src_addr) || resp->dst_size > sizeof(resp->dst_addr)))
 		ret = -EINVAL;
@@ -127,7 +127,7 @@ static int query_path(struct cm_id *id)
 	int ret;
 
 	memset(&resp, 0, sizeof(resp));
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_QUERY, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_QUERY, &cmd, &resp);
 	if (ret)
 		return ret;
 	if (resp.head.num_paths > MAX_PATHS)
@@ -152,7 +152,7 @@ static int join_any(struct cm_id *id, const struct sockaddr *addr, size_t len, u
 	int ret;
 
 	memcpy(&cmd.addr, addr, len);
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_JOIN_MCAST, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_JOIN_MCAST, &cmd, &resp);
 	if (!ret)
 		*handle = resp.id;
 	return ret;

@@ -11,7 +11,7 @@ static int bind_ip(struct cm_id *id, const struct sockaddr *addr, size_t len)
 	struct ucma_abi_bind_ip cmd = {.id = id->handle};
 
 	memcpy(&cmd.addr, addr, len);
-	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_BIND_IP, &cmd);
+	return CM_COMMAND(cm_fd(id), UCMA_CMD_BIND_IP, &cmd);
 }
 
 static int resolve_ip(struct cm_id *id, const struct sockaddr *src, size_t src_len,
@@ -22,7 +22,7 @@ static int resolve_ip(struct cm_id *id, const struct sockaddr *src, size_t src_l
 	if (src)
 		memcpy(&cmd.src_addr, src, src_len);
 	memcpy(&cmd.dst_addr, dst, dst_len);
-	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_RESOLVE_IP, &cmd);
+	return CM_COMMAND(cm_fd(id), UCMA_CMD_RESOLVE_IP, &cmd);
 }
 
 /* An IPv4 address stands at the beginning of the larger structure. */
@@ -41,7 +41,7 @@ static int query(struct cm_id *id)
 	unsigned int i;
 	int ret;
 
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_QUERY_ROUTE, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_QUERY_ROUTE, &cmd, &resp);
 	if (ret)
 		return ret;
 	if (resp.num_paths > 2)
@@ -77,7 +77,7 @@ static int join_ip(struct cm_id *id, const struct sockaddr *addr, size_t len, ui
 	int ret;
 
 	memcpy(&cmd.addr, addr, len);
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_JOIN_IP_MCAST, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_JOIN_IP_MCAST, &cmd, &resp);
 	if (!ret)
 		*handle = resp.id;
 	return ret;

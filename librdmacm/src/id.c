@@ -29,6 +29,7 @@ int cm_id_alloc(struct rdma_event_channel *channel, void *context, enum rdma_por
 	id->id.ps = ps;
 	id->id.qp_type = (enum ibv_qp_type)qp_type;
 	id->handle = UINT32_MAX;
+	pthread_mutex_init(&id->moving, NULL);
 	pthread_mutex_init(&id->mutex, NULL);
 	pthread_cond_init(&id->cond, NULL);
 	*result = id;
@@ -45,6 +46,7 @@ void cm_id_free(struct cm_id *id)
 		rdma_destroy_event_channel(id->id.channel);
 	pthread_cond_destroy(&id->cond);
 	pthread_mutex_destroy(&id->mutex);
+	pthread_mutex_destroy(&id->moving);
 	free(id->id.route.path_rec);
 	free(id->qp_init_attr);
 	free(id->connect);
@@ -89,7 +91,7 @@ static int create(struct rdma_event_channel *channel, void *context, enum rdma_p
 
 	cmd.uid = (uintptr_t)id;
 	cmd.qp_type = id->id.qp_type;
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_CREATE_ID, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_CREATE_ID, &cmd, &resp);
 	if (ret)
 		goto free;
 	id->handle = resp.id;
@@ -166,7 +168,7 @@ static int destroy(struct cm_id *id)
 
 	/* Before the kernel can give its number to another id. */
 	cm_map_remove(id);
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_DESTROY_ID, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_DESTROY_ID, &cmd, &resp);
 	if (ret)
 		cm_map_add(id);
 	cm_let_cancel(state);

@@ -16,8 +16,12 @@ static int command(const struct move *move, uint32_t *reported)
 	struct ucma_abi_destroy_id_resp resp = {0};
 	int ret;
 
+	pthread_mutex_lock(&id->moving);
 	/* To the channel where the id goes. */
 	ret = CM_COMMAND_RESP(move->channel->fd, UCMA_CMD_MIGRATE_ID, &cmd, &resp);
+	if (!ret)
+		__atomic_store_n(&id->moved_to, move->channel, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&id->moving);
 	*reported = resp.events_reported;
 	return ret;
 }
@@ -29,9 +33,11 @@ static void finish(void *arg)
 	struct cm_id *id = move->id;
 	struct rdma_event_channel *old = id->id.channel;
 
+	if (move->channel != old)
+		id->id.channel = move->channel;
+	__atomic_store_n(&id->moved_to, NULL, __ATOMIC_RELEASE);
 	if (move->channel == old)
 		return;
-	id->id.channel = move->channel;
 	if (id->sync)
 		rdma_destroy_event_channel(old);
 	id->sync = move->own;

@@ -188,7 +188,7 @@ static int leave(struct cm_id *id, struct cm_multicast *group, uint32_t *reporte
 	int ret;
 
 	detach(id, group);
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_LEAVE_MCAST, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_LEAVE_MCAST, &cmd, &resp);
 	/* The kernel still has it: its events may come. */
 	if (ret)
 		add(id, group);

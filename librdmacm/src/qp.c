@@ -32,7 +32,7 @@ static int attributes(struct cm_id *id, enum ibv_qp_state state, struct ibv_qp_a
 	int ret;
 
 	memset(&resp, 0, sizeof(resp));
-	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_INIT_QP_ATTR, &cmd, &resp);
+	ret = CM_COMMAND_RESP(cm_fd(id), UCMA_CMD_INIT_QP_ATTR, &cmd, &resp);
 	if (ret)
 		return ret;
 	memset(attr, 0, sizeof(*attr));

@@ -31,7 +31,7 @@ static int set_option(struct cm_id *id, int level, int optname, const void *optv
 
 	if (optlen > UINT32_MAX)
 		return -EINVAL;
-	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_SET_OPTION, &cmd);
+	return CM_COMMAND(cm_fd(id), UCMA_CMD_SET_OPTION, &cmd);
 }
 
 PUBLIC int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
@@ -46,7 +46,7 @@ int cm_ask_route(struct cm_id *id, int timeout_ms, const struct ibv_path_data *p
 
 	if (n && !set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, paths, n * sizeof(*paths)))
 		return 0;
-	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_RESOLVE_ROUTE, &cmd);
+	return CM_COMMAND(cm_fd(id), UCMA_CMD_RESOLVE_ROUTE, &cmd);
 }
 
 /* A thread that is cancelled here either has asked, or has not. */

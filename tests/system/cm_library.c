@@ -163,6 +163,61 @@ static void threads(void)
 		rdma_destroy_id(id[i]);
 }
 
+static int resolved; /* atomic */
+
+/* Takes what comes to the channel until it is cancelled. */
+static void *resolves(void *unused)
+{
+	for (;;) {
+		struct rdma_cm_event *event;
+
+		must(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+		must(event->event == RDMA_CM_EVENT_ADDR_RESOLVED && !event->status,
+		     "the address is resolved");
+		must(event->id->verbs != NULL, "it belongs to a device");
+		rdma_ack_cm_event(event);
+		__atomic_add_fetch(&resolved, 1, __ATOMIC_SEQ_CST);
+	}
+	return unused;
+}
+
+/*
+ * Ids move to another channel while a thread waits at the one that they leave: the event comes at one
+ * of the two, and is the same.
+ */
+static void moves(void)
+{
+	struct rdma_event_channel *there = rdma_create_event_channel();
+	struct pollfd p = {.fd = there->fd, .events = POLLIN};
+	struct rdma_cm_event *event;
+	pthread_t thread;
+
+	must(!pthread_create(&thread, NULL, resolves, NULL), "pthread_create");
+	for (int i = 0; i < 400; i++) {
+		struct rdma_cm_id *id = make_id();
+		int before = __atomic_load_n(&resolved, __ATOMIC_SEQ_CST);
+
+		resolve(id, 7471);
+		usleep((unsigned int)(i % 8 * 50));
+		must(!rdma_migrate_id(id, there), "rdma_migrate_id");
+		must(id->channel == there, "it has moved");
+		while (__atomic_load_n(&resolved, __ATOMIC_SEQ_CST) == before) {
+			if (poll(&p, 1, 1) != 1)
+				continue;
+			must(!rdma_get_cm_event(there, &event), "rdma_get_cm_event");
+			must(event->event == RDMA_CM_EVENT_ADDR_RESOLVED && !event->status,
+			     "the address is resolved there");
+			rdma_ack_cm_event(event);
+			break;
+		}
+		must(id->verbs != NULL, "it belongs to a device, there too");
+		must(!rdma_destroy_id(id), "rdma_destroy_id");
+	}
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	rdma_destroy_event_channel(there);
+}
+
 static void edges(void)
 {
 	struct epoll_event wanted = {.events = EPOLLIN | EPOLLET}, got;
@@ -543,7 +598,7 @@ int main(int argc, char **argv)
 	} cases[] = {
 		{"devices", devices},	  {"threads", threads},	    {"edges", edges},
 		{"processes", processes}, {"at_once", at_once},	    {"rights", rights},
-		{"selects", selects},	  {"passed_on", passed_on},
+		{"selects", selects},	  {"passed_on", passed_on}, {"moves", moves},
 	};
 
 	alarm(50);

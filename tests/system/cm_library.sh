@@ -44,6 +44,8 @@ for kernel in ofed mainline; do
 			skip "$case, $kernel, Debian's library" "install librdmacm1"
 		fi
 	done
+	# Debian's library turns the event into an error in some of a hundred moves.
+	ok "moves, $kernel, our library" ours runs $kernel kick moves "$cm:$OURS"
 	for case in processes at_once rows; do
 		ok "$case, $kernel, in trap, our library" ours runs $kernel trap $case "$cm:$OURS"
 	done
