@@ -220,6 +220,8 @@ static bool hold_signals(sigset_t *old, struct pollfd *tells)
 	sigset_t all;
 	unsigned int i;
 
+	/* watch() compares all of it, and the C library fills as much as the kernel has. */
+	memset(&all, 0, sizeof(all));
 	sigfillset(&all);
 	for (i = 0; i < sizeof(caused) / sizeof(caused[0]); i++)
 		sigdelset(&all, caused[i]);
