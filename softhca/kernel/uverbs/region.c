@@ -265,12 +265,13 @@ static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t fr
  */
 static int revoked_over(struct kernel *k, struct kproc *p, bool late)
 {
+	if (p->revoked && !late && !all_left(k, p->revoked))
+		return -EINPROGRESS;
+	/* Asked last: a thread that was inside at the look before may have left since. */
 	if (!p->revoked || sh_grace_over(&k->dev, 0, p->revoked)) {
 		p->revoked = 0;
 		return 0;
 	}
-	if (!late && !all_left(k, p->revoked))
-		return -EINPROGRESS;
 	if (late)
 		wait_no_more(k, p->revoked);
 	return -EBUSY;
