@@ -27,6 +27,11 @@
 #define BATCH	 16
 #define DATAGRAM 65535
 #define PATIENCE 8192 /* bytes that are executed before the answers to those before leave */
+/*
+ * So long ago a peer may have been heard that its packets may wait in the socket. Linux takes 5 s to
+ * doubt that a neighbour is there, and asks for 3 s before it keeps packets for it (arp(7)).
+ */
+#define HEARD_NS UINT64_C(4000000000)
 
 static struct {
 	struct sh_dev dev;
@@ -41,10 +46,22 @@ static struct {
 	uint8_t credits[SH_MAX_LIDS]; /* of the peers, for sh_roce_judge() */
 	bool softhca[SH_MAX_LIDS];    /* the peers that are instances */
 	struct sh_wire_pace pace[SH_MAX_LIDS];
+	uint64_t heard[SH_MAX_LIDS]; /* when the peers were; 0: never */
 	bool merges; /* this kernel takes datagrams apart; false for good when it refused one */
 } engine;
 
 /* ---- sending ---- */
+
+/* A group's packets need no neighbour that answers. */
+static bool is_heard(struct sh_dev *dev, uint16_t dlid)
+{
+	uint64_t at;
+
+	if (dlid >= SH_LID_GROUPS)
+		return true;
+	at = dlid < SH_MAX_LIDS ? __atomic_load_n(&engine.heard[dlid], __ATOMIC_RELAXED) : 0;
+	return at && dev->ops->now(dev->host) - at < HEARD_NS;
+}
 
 /* False: it cannot leave, and does not count. */
 static bool find_way(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
@@ -65,6 +82,7 @@ static bool find_way(struct sh_dev *dev, const struct sh_packet *p, uint16_t dli
 		.fd = engine.fd[number],
 		.merge = __atomic_load_n(&engine.merges, __ATOMIC_RELAXED) && dlid < SH_MAX_LIDS &&
 			 __atomic_load_n(&engine.softhca[dlid], __ATOMIC_RELAXED),
+		.heard = is_heard(dev, dlid),
 	};
 	return way->ip.to.hi || way->ip.to.lo;
 }
@@ -236,6 +254,7 @@ static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 	}
 	/* Others choose their ports by the QP, and cards from 49152 on. */
 	__atomic_store_n(&engine.softhca[lid], way.sport == SH_ROCE_PORT, __ATOMIC_RELAXED);
+	__atomic_store_n(&engine.heard[lid], dev->ops->now(dev->host), __ATOMIC_RELAXED);
 	p.slid = (uint16_t)lid;
 	if (g) {
 		execute_group(dev, g, way.from, &p);

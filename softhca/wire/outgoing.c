@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* See outgoing.h. */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "outgoing.h"
 
@@ -32,14 +34,42 @@ static __thread struct {
 	unsigned char bytes[ROOM + SH_ROCE_BYTES];
 } out;
 
-static int send_one(int fd, struct iovec bytes, union sh_wire_at *to, socklen_t len)
+/*
+ * Where nobody answers for an address, Linux keeps what was sent there for some seconds, and it
+ * stays in the room of this socket: two such peers fill it. A thread that waited for room would
+ * keep the packets of all the others waiting. So packets to a peer that has not been heard of late
+ * have half of the room, and count as lost when they find it taken. Is there room for so many, of
+ * so many bytes?
+ */
+static bool has_room(const struct sh_outgoing_way *way, uint32_t packets, size_t bytes)
+{
+	const uint64_t overhead = 768; /* of the kernel, for a packet; bytes count twice at most */
+	int taken = 0, room = 0;
+	socklen_t len = sizeof(room);
+
+	if (way->heard || ioctl(way->fd, SIOCOUTQ, &taken) < 0 ||
+	    getsockopt(way->fd, SOL_SOCKET, SO_SNDBUF, &room, &len) < 0)
+		return true;
+	return (uint64_t)taken + packets * overhead + 2 * bytes <= (uint64_t)room / 2;
+}
+
+/* Only to a peer that has been heard may a thread wait until others' packets have left. */
+static int flags(const struct sh_outgoing_way *way)
+{
+	return way->heard ? 0 : MSG_DONTWAIT;
+}
+
+static int send_one(const struct sh_outgoing_way *way, struct iovec bytes, union sh_wire_at *to,
+		    socklen_t len)
 {
 	const struct msghdr msg = {
 		.msg_name = to, .msg_namelen = len, .msg_iov = &bytes, .msg_iovlen = 1};
 	ssize_t done;
 
+	if (!has_room(way, 1, bytes.iov_len))
+		return -1;
 	do
-		done = sendmsg(fd, &msg, 0);
+		done = sendmsg(way->fd, &msg, flags(way));
 	while (done < 0 && errno == EINTR);
 	return done < 0 ? -1 : 0;
 }
@@ -58,7 +88,7 @@ struct sh_outgoing_done sh_outgoing_send(const struct sh_outgoing_way *way,
 		return (struct sh_outgoing_done){.unsent = 1};
 	if (spoilt)
 		sh_roce_spoil(bytes, n, (uint32_t)p->payload.len);
-	if (send_one(way->fd, (struct iovec){bytes + head, (size_t)n - head}, &to, len))
+	if (send_one(way, (struct iovec){bytes + head, (size_t)n - head}, &to, len))
 		return (struct sh_outgoing_done){.unsent = 1};
 	return (struct sh_outgoing_done){.sent = 1};
 }
@@ -160,7 +190,7 @@ static uint32_t send_apart(const struct datagram *d)
 		if (i)
 			sh_roce_renumber((unsigned char *)packet.iov_base - head,
 					 head + packet.iov_len, 0);
-		sent += !send_one(out.way.fd, packet, &out.to, out.to_len);
+		sent += !send_one(&out.way, packet, &out.to, out.to_len);
 	}
 	return sent;
 }
@@ -175,9 +205,10 @@ static bool is_refusal(int err)
 }
 
 /*
- * Sends datagrams from that one on, until one fails. Returns how many have gone. 0: errno says why.
+ * Sends datagrams from that one on, up to the one before end, until one fails. Returns how many
+ * have gone. 0: errno says why.
  */
-static uint32_t send_from(uint32_t first)
+static uint32_t send_from(uint32_t first, uint32_t end)
 {
 	union {
 		struct cmsghdr align;
@@ -186,7 +217,7 @@ static uint32_t send_from(uint32_t first)
 	struct mmsghdr msg[MOST];
 	int n;
 
-	for (uint32_t i = first; i < out.datagrams; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		const struct datagram *d = &out.datagram[i];
 		struct msghdr *m = &msg[i - first].msg_hdr;
 		struct cmsghdr *c = &control[i - first].align;
@@ -207,7 +238,7 @@ static uint32_t send_from(uint32_t first)
 		memcpy(CMSG_DATA(c), &size, sizeof(size));
 	}
 	do
-		n = sendmmsg(out.way.fd, msg, out.datagrams - first, 0);
+		n = sendmmsg(out.way.fd, msg, end - first, flags(&out.way));
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? 0 : (uint32_t)n;
 }
@@ -215,13 +246,22 @@ static uint32_t send_from(uint32_t first)
 struct sh_outgoing_done sh_outgoing_flush(void)
 {
 	struct sh_outgoing_done done = {0, 0, false};
+	/* One after the other, so that each finds room again when those before it have left. */
+	const bool alone = !has_room(&out.way, out.packets, out.used);
 	uint32_t next = 0;
 
 	while (next < out.datagrams) {
 		const struct datagram *d = &out.datagram[next];
-		uint32_t n = send_from(next), sent;
-		bool refusal = !n && d->n > 1 && is_refusal(errno);
+		uint32_t n, sent;
+		bool refusal;
 
+		if (alone && !has_room(&out.way, d->n, d->bytes)) {
+			done.unsent += d->n;
+			next++;
+			continue;
+		}
+		n = send_from(next, alone ? next + 1 : out.datagrams);
+		refusal = !n && d->n > 1 && is_refusal(errno);
 		for (uint32_t i = 0; i < n; i++)
 			done.sent += d[i].n;
 		next += n;

@@ -23,6 +23,7 @@ struct sh_outgoing_way {
 	struct sh_roce_way ip;
 	int fd;
 	bool merge; /* may a datagram carry several? */
+	bool heard; /* has the peer been heard of late? The others may not fill the socket */
 };
 
 /* What has become of packets, for their sender to count. */

@@ -224,9 +224,14 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	int err;
 
 	if (duplicate) {
-		for (slot = 0; slot < SH_QP_ATOMICS; slot++)
-			if (qp->atomic_psn[slot] == p->psn + 1)
+		/* The newest first: an older one may be of 2^24 packets before. */
+		for (uint32_t i = 1; i <= SH_QP_ATOMICS; i++) {
+			slot = (qp->atomic_head - i) % SH_QP_ATOMICS;
+			if (qp->atomic_psn[slot] == p->psn + 1) {
 				answer_atomic(qp, p, resp, qp->atomic_result[slot]);
+				break;
+			}
+		}
 		return;
 	}
 	if (!sh_op_allowed(qp, p) || sh_rkey_pd(hca, qp, p, &pdn)) {

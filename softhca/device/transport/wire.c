@@ -304,7 +304,7 @@ static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *q
 		return;
 	resp->service = req->service;
 	resp->slid = req->dlid;
-	resp->pkey = req->pkey;
+	resp->pkey = sh_qp_pkey(hca, qp);
 	resp->srcqp = req->dqpn;
 	resp->dqpn = __atomic_load_n(&qp->dest_qpn, __ATOMIC_RELAXED);
 	if (resp->op != SH_PKT_READ_RESP) {
@@ -559,6 +559,7 @@ static bool response_ok(struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 struct coming {
 	const struct sh_packet *p; /* stays as it came */
 	enum sh_wire_verdict verdict;
+	uint64_t ports; /* that have members, of a group */
 };
 
 /*
@@ -613,7 +614,7 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struct sh_packet *p)
 {
 	struct owed *o = is_response(p) ? NULL : owed_by(hca, p->dqpn);
-	struct coming coming = {p, SH_WIRE_OPEN};
+	struct coming coming = {.p = p, .verdict = SH_WIRE_OPEN};
 
 	/* Those of strangers go on, and are dropped. */
 	if (o && p->slid == o->req.slid && p->service == o->req.service && !begins_again(o, p)) {
@@ -637,13 +638,15 @@ void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struc
  * As arrived(), for a group: if the thread is thrown, the datagram is lost to the members that have
  * not got it yet.
  */
-static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t ports, uint64_t at)
+static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t unused, uint64_t at)
 {
 	struct coming *coming = (struct coming *)(uintptr_t)at;
 	const struct sh_packet *p = coming->p;
-	uint32_t first = (uint32_t)__builtin_ctz(ports);
+	uint64_t ports = coming->ports;
+	uint32_t first = (uint32_t)__builtin_ctzll(ports);
 	struct sh_hca *h = sh_hca(dev, hca);
 
+	(void)unused;
 	if (!h || sh_self.again)
 		return;
 	if (sh_capture_on(dev))
@@ -658,12 +661,12 @@ static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t ports, uint
 
 void sh_wire_arrive_group(struct sh_dev *dev, uint64_t ports, const struct sh_packet *p)
 {
-	struct coming coming = {p, SH_WIRE_OPEN};
+	struct coming coming = {p, SH_WIRE_OPEN, ports};
 
 	if (!ports || !sh_is_to_group(p))
 		return;
 	sh_self.again = false;
-	sh_catch(dev, (uint32_t)__builtin_ctz(ports) / dev->ports, ports, (uintptr_t)&coming,
+	sh_catch(dev, (uint32_t)__builtin_ctzll(ports) / dev->ports, 0, (uintptr_t)&coming,
 		 arrived_group);
 }
 
