@@ -39,18 +39,23 @@ static __thread struct {
  * stays in the room of this socket: two such peers fill it. A thread that waited for room would
  * keep the packets of all the others waiting. So packets to a peer that has not been heard of late
  * have half of the room, and count as lost when they find it taken. Is there room for so many, of
- * so many bytes?
+ * so many bytes? merged: they are one datagram.
  */
-static bool has_room(const struct sh_outgoing_way *way, uint32_t packets, size_t bytes)
+static bool has_room(const struct sh_outgoing_way *way, uint32_t datagrams, size_t bytes,
+		     bool merged)
 {
-	const uint64_t overhead = 768; /* of the kernel, for a packet; bytes count twice at most */
+	/* What the kernel takes for a datagram, at most. Those of several packets are in pages. */
+	const uint64_t overhead = 768, more = merged ? bytes / 4 : bytes;
 	int taken = 0, room = 0;
 	socklen_t len = sizeof(room);
 
 	if (way->heard || ioctl(way->fd, SIOCOUTQ, &taken) < 0 ||
 	    getsockopt(way->fd, SOL_SOCKET, SO_SNDBUF, &room, &len) < 0)
 		return true;
-	return (uint64_t)taken + packets * overhead + 2 * bytes <= (uint64_t)room / 2;
+	/* One may leave through any socket. */
+	if (datagrams == 1 && !taken)
+		return true;
+	return (uint64_t)taken + datagrams * overhead + bytes + more <= (uint64_t)room / 2;
 }
 
 /* Only to a peer that has been heard may a thread wait until others' packets have left. */
@@ -66,7 +71,7 @@ static int send_one(const struct sh_outgoing_way *way, struct iovec bytes, union
 		.msg_name = to, .msg_namelen = len, .msg_iov = &bytes, .msg_iovlen = 1};
 	ssize_t done;
 
-	if (!has_room(way, 1, bytes.iov_len))
+	if (!has_room(way, 1, bytes.iov_len, false))
 		return -1;
 	do
 		done = sendmsg(way->fd, &msg, flags(way));
@@ -247,7 +252,7 @@ struct sh_outgoing_done sh_outgoing_flush(void)
 {
 	struct sh_outgoing_done done = {0, 0, false};
 	/* One after the other, so that each finds room again when those before it have left. */
-	const bool alone = !has_room(&out.way, out.packets, out.used);
+	const bool alone = !has_room(&out.way, out.packets, out.used, false);
 	uint32_t next = 0;
 
 	while (next < out.datagrams) {
@@ -255,7 +260,7 @@ struct sh_outgoing_done sh_outgoing_flush(void)
 		uint32_t n, sent;
 		bool refusal;
 
-		if (alone && !has_room(&out.way, d->n, d->bytes)) {
+		if (alone && !has_room(&out.way, 1, d->bytes, d->n > 1)) {
 			done.unsent += d->n;
 			next++;
 			continue;

@@ -250,7 +250,8 @@ enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce
 
 	memset(&f, 0, sizeof(f));
 	sh_packet_init(p);
-	if (n > SH_ROCE_BYTES - head || sh_transport_decode(bytes + head, n, &f))
+	if (n > SH_ROCE_BYTES - head || sh_transport_decode(bytes + head, n, &f) ||
+	    f.len > SH_ROCE_PAYLOAD)
 		return SH_ROCE_MALFORMED;
 	icrc = check_icrc(bytes, n, &f, way);
 	if (icrc == SH_ROCE_BAD_ICRC)

@@ -14,9 +14,10 @@
 #include "softhca/packet/frame.h"
 
 /* The headers in front of what a socket sends, of either version of IP; and a packet with them. */
-#define SH_ROCE_HEAD  (SH_IPV4_BYTES + SH_UDP_BYTES)
-#define SH_ROCE_HEAD6 (SH_IPV6_BYTES + SH_UDP_BYTES)
-#define SH_ROCE_BYTES (SH_FRAME_HEAD + 4096 + SH_FRAME_TAIL)
+#define SH_ROCE_HEAD	(SH_IPV4_BYTES + SH_UDP_BYTES)
+#define SH_ROCE_HEAD6	(SH_IPV6_BYTES + SH_UDP_BYTES)
+#define SH_ROCE_PAYLOAD 4096 /* the largest MTU */
+#define SH_ROCE_BYTES	(SH_FRAME_HEAD + SH_ROCE_PAYLOAD + SH_FRAME_TAIL)
 
 /* Both addresses are of one version. */
 struct sh_roce_way {

@@ -54,6 +54,22 @@ pingpongs() {
 	done
 }
 
+# Linux keeps what is sent to addresses that do not answer, and charges it to the socket that the others share.
+absent() {
+	here "$PROGRAMS/absent" 15 50 51 52 53 >"$tmp/absent" &
+	absent=$!
+	until_true fails || return 1
+	for _ in 1 2 3; do
+		take_port
+		here "$TOOLS/ibv_rc_pingpong" -n 2000 -p "$port" &
+		server=$!
+		until_true listening || return 1
+		over_there "$TOOLS/ibv_rc_pingpong" -n 2000 -p "$port" 10.77.0.1 && wait "$server" || return 1
+	done
+	wait "$absent" && [ "$(cat "$tmp/absent")" -ge 4 ]
+}
+fails() { "$SOFTHCA" show --json lab | jq -e '.wire.sent >= 100' >/dev/null; }
+
 # mesh [OPTION]
 mesh() {
 	take_port
@@ -116,7 +132,7 @@ hydra() {
 	for setting in $settings "$1"; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
 	job mpiexec.hydra -launcher ssh -launcher-exec "$tmp/rsh" -iface w0 -hosts 10.77.0.1:2,10.77.0.2:2 -n 4 "${options[@]}"
 }
-export -f captured listening_somewhere well_formed machines cable elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
+export -f absent fails captured listening_somewhere well_formed machines cable elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
 export tmp srcdir settings quiet OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 # The instances' addresses: this one, and the one after it. Whatever else the machines say to each other goes over IPv4.
@@ -124,6 +140,7 @@ export wire=10.77.0.1
 ipv6() { wire=fd77::1 "$@"; }
 
 ok "ping-pongs" ours on_machines pingpongs
+ok "ping-pongs beside requests to machines that are not there" ours on_machines absent
 if command -v python3 >/dev/null; then
 	ok "a capture has what passes the network" ours on_machines captured
 else

@@ -73,6 +73,19 @@ captured() {
 	[ -z "$(tshark -r "$tmp/file" -Y "ip && ip.addr != $one.1 || ip && ip.addr != $two.5" 2>/dev/null | head -n 3)" ]
 }
 
+# What a fault takes of what comes is in a capture, too, and says so.
+taken() {
+	rm -f "$tmp/file"
+	lost=$(counter a "[.hosts[].hcas[].counters.drops_fault] | add")
+	"$SOFTHCA" fault a drop 20% --from "$two.5" || return 1
+	"$SOFTHCA" capture a -w "$tmp/file" 2>"$tmp/capture.err" &
+	capture=$!
+	until_true test -s "$tmp/file" && across "$TOOLS/ibv_rc_pingpong" --verify -n 100 || return 1
+	"$SOFTHCA" fault a off && kill -INT "$capture" && wait "$capture" || return 1
+	lost=$(($(counter a "[.hosts[].hcas[].counters.drops_fault] | add") - lost))
+	[ "$lost" -gt 0 ] && [ "$(tshark -r "$tmp/file" -Y "frame.comment && ip.src == $two.5" 2>/dev/null | wc -l)" -eq "$lost" ]
+}
+
 by_lid() {
 	for transport in rc uc ud srq; do
 		ok "$1 $transport, by LID" ours across "$TOOLS/ibv_${transport}_pingpong" --verify -n 50
@@ -108,6 +121,7 @@ ok "a partition" ours fault partition on --to "$two.5"
 ok "a fault to an address that is none" fault_of_none
 if command -v tshark >/dev/null; then
 	ok "a capture has the peer's address" ours captured
+	ok "a capture has what a fault takes when it comes" ours taken
 else
 	skip "a capture has the peer's address" "install tshark"
 fi

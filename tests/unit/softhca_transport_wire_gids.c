@@ -191,6 +191,7 @@ static void group(const uint8_t mgid[16], uint16_t dlid)
 	struct tsge own;
 	struct tpair p;
 	struct twr wr;
+	uint32_t ports;
 
 	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_UD});
 	own = (struct tsge){p.amem + 8192, 1064, p.akey};
@@ -226,6 +227,13 @@ static void group(const uint8_t mgid[16], uint16_t dlid)
 	arrives(&p, mgid, 1u | 1u << p.m->dev.ports);
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 3);
 	texpect(&p.acq[1], MLX4_CQE_RECV_SEND, false, 1);
+	/* The same port of b, as the 41st of the instance. */
+	ports = p.m->dev.ports;
+	p.m->dev.ports = 40;
+	arrives(&p, mgid, UINT64_C(1) << 40);
+	p.m->dev.ports = ports;
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 4);
+	texpect_none(&p.acq[1]);
 	/* To a group without members. */
 	assert_int_equal(sh_mcast_detach(&p.m->daemon, 0, mgid, p.a.qpn), 0);
 	arrives(&p, mgid, 1u);

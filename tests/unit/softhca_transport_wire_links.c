@@ -290,13 +290,46 @@ static void test_port_goes_down(void **state)
 	}
 }
 
+/* A packet that finds no room beside those that are held back is lost, and comes again later. */
+static void test_no_room_to_hold(void **state)
+{
+	const size_t all = (size_t)256 << 20;
+	struct sh_counters *c;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	c = &sh_hca(&p.m->dev, 0)->counters;
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+	tfill(p.amem, TMEM, 1);
+	set_delay(&p, 2000);
+	assert_true(sh_held_take(all));
+	tqp_send(&p.a, &wr);
+	assert_int_equal(c->drops_fault, 1);
+	sh_held_give(all);
+	mock_advance(p.m, 3 * MS);
+	assert_int_equal(queue.sent, 0);
+	mock_advance(p.m, 300 * MS);
+	pump(&p);
+	mock_advance(p.m, 3 * MS);
+	pump(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+	assert_memory_equal(p.amem, p.bmem, 100);
+	/* All has been given back. */
+	set_delay(&p, 0);
+	assert_true(sh_held_take(all));
+	sh_held_give(all);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_left),	       cmocka_unit_test(test_token),
 		cmocka_unit_test(test_strangers),      cmocka_unit_test(test_faults_of_links),
 		cmocka_unit_test(test_fate_of_thrown), cmocka_unit_test(test_late_links),
-		cmocka_unit_test(test_port_goes_down),
+		cmocka_unit_test(test_port_goes_down), cmocka_unit_test(test_no_room_to_hold),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -21,7 +21,7 @@ struct crafted {
 	uint32_t qkey, psn, len;
 };
 
-static unsigned char payload[4096];
+static unsigned char payload[8192];
 
 /* From a's port to the QP of b. */
 static void craft(struct tpair *p, struct crafted c)
@@ -44,6 +44,7 @@ static void craft(struct tpair *p, struct crafted c)
 	f.ext.va = (uintptr_t)p->bmem;
 	f.ext.rkey = f.ext.inv_rkey = p->bkey;
 	f.ext.dmalen = 2 * TMTU;
+	f.ext.swap_add = 1;
 	f.payload = payload;
 	f.len = c.len;
 	n = sh_frame_encode(&f, bytes, sizeof(bytes));
@@ -213,6 +214,22 @@ static void test_pkeys(void **state)
 	}
 }
 
+/* A limited member may talk to a full one, which answers with its own key. */
+static void test_limited(void **state)
+{
+	struct tpair p;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	tpair_recv(&p, 0, TMEM);
+	craft(&p,
+	      (struct crafted){
+		      .opcode = SH_BTH_SEND_ONLY, .pkey = PKEY & 0x7fff, .psn = TPSN, .len = 8});
+	assert_int_equal(answered().pkey, PKEY);
+	assert_int_equal(sh_hca(&p.m->dev, 1)->counters.drops_pkey, 0);
+	tpair_close(&p);
+}
+
 static void test_qkey(void **state)
 {
 	struct sh_counters *c;
@@ -235,13 +252,61 @@ static void test_qkey(void **state)
 	tpair_close(&p);
 }
 
+/* No packet has more than 4096 bytes, though one with short headers may be as long as a whole one. */
+static void test_long_datagram(void **state)
+{
+	struct sh_roce_way way = way_to(B_FAR);
+	unsigned char bytes[SH_ROCE_BYTES];
+	struct sh_packet out;
+	struct sh_frame f;
+	struct sh_seg seg;
+
+	(void)state;
+	for (uint32_t len = 4096; len <= 4120; len += 24) {
+		long n;
+
+		memset(&f, 0, sizeof(f));
+		sh_roce_set_way(&f, &way);
+		f.bth.opcode = SH_BTH_UD | SH_BTH_SEND_ONLY;
+		f.bth.pkey = PKEY;
+		f.payload = payload;
+		f.len = len;
+		n = sh_frame_encode(&f, bytes, sizeof(bytes));
+		assert_true(n > 0);
+		assert_int_equal(sh_roce_decode(bytes, (size_t)n - SH_ROCE_HEAD, &way, &out, &seg),
+				 len == 4096 ? SH_ROCE_OK : SH_ROCE_MALFORMED);
+	}
+}
+
+/* An answer to a duplicate is that of the newest atomic operation with its PSN. */
+static void test_lap(void **state)
+{
+	uint32_t psn = TPSN;
+	struct tpair p;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	memset(p.bmem, 0, 8);
+	for (uint32_t i = 0; i < SH_QP_ATOMICS; i++) {
+		craft(&p, (struct crafted){.opcode = SH_BTH_FETCH_ADD, .psn = psn++});
+		assert_int_equal(answered().swap_add, i);
+	}
+	/* As after 2^24 - 1 SENDs. */
+	tqp_ctx(&p.b)->e_psn = --psn;
+	for (int duplicate = 0; duplicate < 2; duplicate++) {
+		craft(&p, (struct crafted){.opcode = SH_BTH_FETCH_ADD, .psn = psn});
+		assert_int_equal(answered().swap_add, SH_QP_ATOMICS);
+	}
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_invalidate),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_pkeys),
-		cmocka_unit_test(test_qkey),
+		cmocka_unit_test(test_invalidate), cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_pkeys),	   cmocka_unit_test(test_limited),
+		cmocka_unit_test(test_qkey),	   cmocka_unit_test(test_long_datagram),
+		cmocka_unit_test(test_lap),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

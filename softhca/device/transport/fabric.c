@@ -19,8 +19,6 @@
 #include "requester.h"
 #include "wire.h"
 
-#define HELD_MAX (1u << 18)
-
 bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port)
 {
 	for (unsigned int lmc = 0; lmc < 8; lmc++) {
@@ -207,12 +205,6 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 
 /* ---- faults ---- */
 
-/*
- * How many packets this process holds back. More than HELD_MAX would take the room that timers
- * need.
- */
-static uint32_t held;
-
 struct late {
 	struct sh_held_back held; /* first */
 	struct sh_packet p;
@@ -232,7 +224,7 @@ static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 	bool entered = sh_enter(dev);
 
 	(void)b;
-	__atomic_sub_fetch(&held, 1, __ATOMIC_RELAXED);
+	sh_held_give(l->p.payload.len);
 	if (l->response)
 		arrive(dev, &l->p, l->hca, l->qpn, l->gen);
 	else if (request_one(dev, &l->p))
@@ -250,8 +242,8 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, const struct sh
 {
 	struct late *l;
 
-	if (__atomic_add_fetch(&held, 1, __ATOMIC_RELAXED) > HELD_MAX)
-		goto lost;
+	if (!sh_held_take(p->payload.len))
+		return false;
 	l = malloc(sizeof(*l) + p->payload.len);
 	if (!l)
 		goto lost;
@@ -274,7 +266,7 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, const struct sh
 free:
 	free(l);
 lost:
-	__atomic_sub_fetch(&held, 1, __ATOMIC_RELAXED);
+	sh_held_give(p->payload.len);
 	return false;
 }
 

@@ -299,7 +299,33 @@ bool sh_partitioned(struct sh_dev *dev, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* ---- packets that wait for others ---- */
+/* ---- packets that are held back ---- */
+
+/* Timers need room beside them; and a rule may hold packets back for a minute. */
+#define HELD_MAX   (1u << 18)
+#define HELD_BYTES (UINT64_C(256) << 20)
+
+static struct {
+	uint32_t packets;
+	uint64_t bytes;
+} held;
+
+bool sh_held_take(size_t bytes)
+{
+	uint32_t packets = __atomic_add_fetch(&held.packets, 1, __ATOMIC_RELAXED);
+	uint64_t all = __atomic_add_fetch(&held.bytes, bytes, __ATOMIC_RELAXED);
+
+	if (packets <= HELD_MAX && all <= HELD_BYTES)
+		return true;
+	sh_held_give(bytes);
+	return false;
+}
+
+void sh_held_give(size_t bytes)
+{
+	__atomic_sub_fetch(&held.packets, 1, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&held.bytes, bytes, __ATOMIC_RELAXED);
+}
 
 /* For each rule the packet of this process that the next one overtakes. */
 static struct sh_held_back *waiting[SH_FAULT_RULES];

@@ -63,6 +63,13 @@ struct sh_held_back {
 	void (*go)(struct sh_dev *dev, uint64_t held, uint64_t unused);
 };
 /*
+ * The room of what this process holds back, which timers and its memory bound. False: there is none
+ * for a packet of so many bytes, which is lost then. What was taken is given back when the packet
+ * has gone.
+ */
+bool sh_held_take(size_t bytes);
+void sh_held_give(size_t bytes);
+/*
  * Holds a packet back whose fate is SH_FAULT_DELAY or SH_FAULT_REORDER. False: it cannot be held,
  * and is the caller's. The caller is pinned.
  */

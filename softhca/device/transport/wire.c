@@ -562,6 +562,23 @@ struct coming {
 	uint64_t ports; /* that have members, of a group */
 };
 
+/* Shows a capture, once, a packet that has been judged. */
+static void show(struct sh_dev *dev, const struct coming *coming)
+{
+	const struct sh_packet *p = coming->p;
+	struct sh_capture_note note = {.fate = SH_FAULT_KINDS};
+
+	if (!sh_capture_on(dev) || sh_self.again)
+		return;
+	if (coming->verdict == SH_WIRE_LOST)
+		note.fate = SH_FAULT_DROP;
+	else if (coming->verdict == SH_WIRE_DAMAGED)
+		note.fate = SH_FAULT_CORRUPT;
+	sh_capture_wire(dev, p, p->dlid,
+			p->payload.len ? (const void *)(uintptr_t)p->payload.seg->addr : NULL,
+			SH_TAPPED_IN, &note);
+}
+
 /*
  * at: of struct coming. A thread that is thrown takes in the packet once more, as if the wire had
  * repeated it. Nothing tells a repeated packet of UD from a new one, nor the first one of a message
@@ -573,21 +590,18 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 	struct coming *coming = (struct coming *)(uintptr_t)at;
 	struct sh_packet packet = *coming->p, *p = &packet;
 	struct sh_hca *hca = sh_hca(dev, index);
+	bool active, comes;
 	struct sh_qp *qp;
 	uint32_t gen;
 
-	if (sh_capture_on(dev) && !sh_self.again)
-		sh_capture_wire(dev, p, p->dlid,
-				p->payload.len ? (const void *)(uintptr_t)p->payload.seg->addr
-					       : NULL,
-				SH_TAPPED_IN, NULL);
 	if (!hca || (sh_self.again && (p->service == SH_SVC_UD || p->service == SH_SVC_UC)))
 		return;
-	if (!sh_port_active(hca, port)) {
+	active = sh_port_active(hca, port);
+	comes = active && sh_wire_gets_in(dev, hca, port, p, &coming->verdict);
+	show(dev, coming);
+	if (!active)
 		SH_DROPPED_AT(hca, sh_qp_get(dev, index, p->dqpn), port, 1);
-		return;
-	}
-	if (!sh_wire_gets_in(dev, hca, port, p, &coming->verdict))
+	if (!comes)
 		return;
 	/* A response counts when its QP takes it in (completer.c). */
 	if (!is_response(p))
@@ -645,17 +659,14 @@ static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t unused, uin
 	uint64_t ports = coming->ports;
 	uint32_t first = (uint32_t)__builtin_ctzll(ports);
 	struct sh_hca *h = sh_hca(dev, hca);
+	bool comes;
 
 	(void)unused;
 	if (!h || sh_self.again)
 		return;
-	if (sh_capture_on(dev))
-		sh_capture_wire(dev, p, p->dlid,
-				p->payload.len ? (const void *)(uintptr_t)p->payload.seg->addr
-					       : NULL,
-				SH_TAPPED_IN, NULL);
-	if (sh_wire_gets_in(dev, h, first % dev->ports + 1, p, &coming->verdict) &&
-	    !sh_deliver_group(dev, ports, p))
+	comes = sh_wire_gets_in(dev, h, first % dev->ports + 1, p, &coming->verdict);
+	show(dev, coming);
+	if (comes && !sh_deliver_group(dev, ports, p))
 		SH_DROPPED(h, mcast, 1);
 }
 

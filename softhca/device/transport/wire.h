@@ -174,7 +174,7 @@ bool sh_wire_is_enough(struct sh_dev *dev, const struct sh_hca *hca, struct sh_q
 bool sh_wire_keeps(struct sh_dev *dev, const struct sh_qp *qp);
 
 /* What the faults of its link make of a packet that has come. */
-enum sh_wire_verdict { SH_WIRE_OPEN, SH_WIRE_COMES, SH_WIRE_LOST };
+enum sh_wire_verdict { SH_WIRE_OPEN, SH_WIRE_COMES, SH_WIRE_LOST, SH_WIRE_DAMAGED };
 /*
  * Does a packet that has come get past the faults of its link? (The faults of packets that leave
  * hit them at their sender.) False: it is lost, and counted. A rule is asked only once about a

@@ -32,6 +32,7 @@ static void late_leaves(struct sh_dev *dev, uint64_t a, uint64_t b)
 		SH_DROPPED_AT(sh_hca(dev, hca), sh_qp_get(dev, hca, l->p.srcqp), port, 1);
 	else
 		dev->wire->send(dev, &l->p, l->dlid, l->payload, SH_WIRE_WHOLE);
+	sh_held_give(l->p.payload.len);
 	free(l);
 }
 
@@ -40,8 +41,8 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		  const unsigned char *payload, const struct sh_met *met)
 {
 	struct sh_door *door = sh_pin();
-	struct late *l = malloc(sizeof(*l) + p->payload.len);
-	bool done = false;
+	bool taken = sh_held_take(p->payload.len), done = false;
+	struct late *l = taken ? malloc(sizeof(*l) + p->payload.len) : NULL;
 
 	if (l) {
 		l->held.go = late_leaves;
@@ -51,8 +52,11 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 			memcpy(l->payload, payload, p->payload.len);
 		done = sh_hold_back(dev, met, &l->held);
 	}
-	if (!done)
+	if (!done) {
 		free(l);
+		if (taken)
+			sh_held_give(p->payload.len);
+	}
 	sh_unpin(door);
 	return done;
 }
@@ -428,7 +432,7 @@ static enum sh_wire_verdict judge(struct sh_dev *dev, struct sh_hca *hca, uint32
 		SH_DROPPED_AT(hca, sh_qp_get(dev, hca->index, p->dqpn), icrc, 1);
 		SH_COUNT_RCV(hca, port, 1, p->payload.len);
 		SH_COUNT_PORT(hca, port, rcv_errors, 1);
-		return SH_WIRE_LOST;
+		return SH_WIRE_DAMAGED;
 	default:
 		return SH_WIRE_COMES;
 	}
@@ -448,5 +452,5 @@ bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
 		*verdict = judge(dev, hca, port, p);
 		sh_unpin(door);
 	}
-	return *verdict != SH_WIRE_LOST;
+	return *verdict == SH_WIRE_OPEN || *verdict == SH_WIRE_COMES;
 }
