@@ -379,7 +379,7 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 		}
 	} else if (flight) {
 		d->kind = SH_DUE_ACK;
-		d->left = qp->retry_left;
+		d->left = SH_RETRY_LEFT(qp->retry_left);
 		d->forever = !qp->timeout;
 		if (!d->lost && (!d->forever || qp->ack_psn == qp->next_psn))
 			d->lost = timer_lost(l, qp, d->proc);

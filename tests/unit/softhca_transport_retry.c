@@ -581,6 +581,43 @@ static void test_migration(void **state)
 	tpair_close(&p);
 }
 
+/*
+ * A QP whose retries are used up on the old path has all of them on the new one, whoever has moved
+ * it: two QPs that send to each other come to the end of their retries at the same time, and one
+ * of them moves the other one.
+ */
+static void test_moved_by_others(void **state)
+{
+	struct sh_qp_attr attr;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .retry = 1});
+	tpair_recv(&p, 0, 10);
+	attr = p.aattr;
+	attr.qp_state = SH_QPS_RTS;
+	attr.path_mig_state = 1;
+	attr.alt_path = attr.path;
+	attr.alt_port_num = 1;
+	attr.alt_timeout = 14;
+	assert_int_equal(
+		tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_ALT_PATH | SH_QPA_PATH_MIG_STATE), 0);
+	tqp_ctx(&p.a)->path.dlid = 999;
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
+	tqp_send(&p.a, &wr);
+	for (int ms = 0; SH_RETRY_LEFT(tqp_ctx(&p.a)->retry_left); ms++) {
+		assert_true(ms < 1000);
+		mock_advance(p.m, MS);
+	}
+	attr.path_mig_state = 0;
+	assert_int_equal(tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_PATH_MIG_STATE), 0);
+	mock_advance(p.m, 1000 * MS);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	assert_int_equal(tasync(p.m, p.a.ctx, PATH_MIG), 1);
+	tpair_close(&p);
+}
+
 /* A QP is reset while its packets are on their way. Their answers change nothing in it. */
 static void test_reset_in_between(void **state)
 {
@@ -606,21 +643,14 @@ static void test_reset_in_between(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rnr_wait),
-		cmocka_unit_test(test_rnr_exceeded),
-		cmocka_unit_test(test_rnr_forever),
-		cmocka_unit_test(test_rnr_late),
-		cmocka_unit_test(test_rnr_long),
-		cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_no_timeout),
-		cmocka_unit_test(test_single_loss),
-		cmocka_unit_test(test_storm),
-		cmocka_unit_test(test_late_read),
-		cmocka_unit_test(test_late_acks),
-		cmocka_unit_test(test_fence_and_depth),
-		cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_migration),
-		cmocka_unit_test(test_reset_in_between),
+		cmocka_unit_test(test_rnr_wait),	cmocka_unit_test(test_rnr_exceeded),
+		cmocka_unit_test(test_rnr_forever),	cmocka_unit_test(test_rnr_late),
+		cmocka_unit_test(test_rnr_long),	cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_no_timeout),	cmocka_unit_test(test_single_loss),
+		cmocka_unit_test(test_storm),		cmocka_unit_test(test_late_read),
+		cmocka_unit_test(test_late_acks),	cmocka_unit_test(test_fence_and_depth),
+		cmocka_unit_test(test_drain),		cmocka_unit_test(test_migration),
+		cmocka_unit_test(test_moved_by_others), cmocka_unit_test(test_reset_in_between),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

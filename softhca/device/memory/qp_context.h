@@ -109,8 +109,13 @@ struct sh_qp {
 	uint32_t polled; /* gen for which the owner's helper thread looks at the queues in ERR */
 	uint8_t again;	 /* a doorbell came while the engine ran */
 	uint8_t drained; /* SQD: nothing is in progress any more */
-	/* rnr_left: if rnr_retry is SH_RNR_FOREVER, that plus the RNR NAKs in a row */
+	/*
+	 * retry_left: with SH_RETRY_ARMED if there was another path at the last retry. rnr_left: if
+	 * rnr_retry is SH_RNR_FOREVER, that plus the RNR NAKs in a row
+	 */
 	uint8_t retry_left, rnr_left;
+#define SH_RETRY_ARMED	    0x80u
+#define SH_RETRY_LEFT(left) ((left) & ~SH_RETRY_ARMED)
 
 	/* Identity: set at creation. */
 	uint32_t qpn;				    /* 24 bits as reported, 0 = slot free */

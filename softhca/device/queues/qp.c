@@ -399,7 +399,7 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		.dest_qpn = qp->dest_qpn,
 		.dlid = qp->path.dlid,
 		.port = qp->port,
-		.retry_left = qp->retry_left,
+		.retry_left = SH_RETRY_LEFT(qp->retry_left),
 		.rnr_left = sh_rnr_left(qp),
 		.messages_sent = qp->messages_sent,
 		.messages_received = qp->messages_received,

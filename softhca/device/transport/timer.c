@@ -117,8 +117,13 @@ void sh_fail_source(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	const uint8_t armed = qp->mig_state == SH_MIG_ARMED ? SH_RETRY_ARMED : 0;
+
 	qp->deadline = 0;
-	if (!qp->retry_left) {
+	/* The peer, or the program, has moved the QP since: it has all retries on its new path. */
+	if (!armed && qp->retry_left & SH_RETRY_ARMED)
+		qp->retry_left = qp->retry_cnt;
+	if (!SH_RETRY_LEFT(qp->retry_left)) {
 		if (qp->mig_state != SH_MIG_ARMED) {
 			sh_fail_oldest(dev, hca, qp, MLX4_SYNDROME_RETRY_EXC, SH_VENDOR_RETRY);
 			return;
@@ -131,7 +136,7 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		sh_unlock(dev, &qp->rlock);
 		qp->retry_left = qp->retry_cnt;
 	} else {
-		qp->retry_left--;
+		qp->retry_left = (uint8_t)(SH_RETRY_LEFT(qp->retry_left) - 1) | armed;
 	}
 	go_back(dev, hca, qp);
 }
