@@ -297,6 +297,19 @@ static bool connect_processes(struct graph *g, const struct hca *here, const jso
 	return count_edge(g, from, to, string(qp, "type"));
 }
 
+/* The edge to a QP of another instance, which is seen on a wire by its LID alone; or to nothing. */
+static void put_far(const struct graph *g, const struct hca *here, unsigned int qpn, int dlid,
+		    unsigned int dest)
+{
+	struct hca own;
+	bool far = json_object_get(g->root, "wire") && !find_lid(g, dlid, &own);
+
+	printf("\t\"LID %d, QP 0x%06x\" [shape=plaintext, label=\"LID %d, QP 0x%06x:\\n%s\"];\n",
+	       dlid, dest, dlid, dest, far ? "on the wire" : "not there");
+	printf("\t\"%s/qp0x%06x\" -> \"LID %d, QP 0x%06x\"%s;\n", here->name, qpn, dlid, dest,
+	       far ? "" : " [style=dashed]");
+}
+
 /* The edge of one QP to the one that it is connected to. False where memory runs out. */
 static bool put_connection(struct graph *g, const struct hca *here, const json_t *qp)
 {
@@ -311,13 +324,8 @@ static bool put_connection(struct graph *g, const struct hca *here, const json_t
 	if (find_lid(g, integer(qp, "dlid"), &there))
 		peer = find_qp(g, &there, dest);
 	if (!peer) {
-		if (g->by_process)
-			return true;
-		printf("\t\"LID %d, QP 0x%06x\" [shape=plaintext, label=\"LID %d, QP 0x%06x:\\nnot "
-		       "there\"];\n",
-		       (int)integer(qp, "dlid"), dest, (int)integer(qp, "dlid"), dest);
-		printf("\t\"%s/qp0x%06x\" -> \"LID %d, QP 0x%06x\" [style=dashed];\n", here->name,
-		       qpn, (int)integer(qp, "dlid"), dest);
+		if (!g->by_process)
+			put_far(g, here, qpn, (int)integer(qp, "dlid"), dest);
 		return true;
 	}
 	both = !is_receive_qp(peer) && answers(here, qp, peer);

@@ -58,7 +58,8 @@ pingpongs() {
 absent() {
 	here "$PROGRAMS/absent" 15 50 51 52 53 >"$tmp/absent" &
 	absent=$!
-	until_true fails || return 1
+	until_true fails && "$SOFTHCA" graph lab >"$tmp/graph" && grep -q 'LID 51, QP 0x000048:\\non the wire' "$tmp/graph" &&
+		! grep 'not there' "$tmp/graph" || return 1
 	for _ in 1 2 3; do
 		take_port
 		here "$TOOLS/ibv_rc_pingpong" -n 2000 -p "$port" &
