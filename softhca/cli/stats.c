@@ -133,10 +133,22 @@ static void print_left(const char *name, struct pair hca)
 		fputc('\n', stderr);
 }
 
+/* The programs that are still there. The process softhca-wire is the instance's own. */
+static size_t programs(const struct stats *s)
+{
+	const json_t *wire = json_object_get(s->root, "wire"), *process;
+	json_int_t own = json_integer_value(json_object_get(wire, "pid"));
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(s->root, "processes"), i, process) n +=
+		json_integer_value(json_object_get(process, "pid")) != own;
+	return n;
+}
+
 void stats_print(const struct stats *before, const struct stats *after)
 {
 	size_t per_host, n = number_of(after, &per_host);
-	size_t open = json_array_size(json_object_get(after->root, "processes"));
+	size_t open = programs(after);
 
 	for (size_t i = 0; i < n; i++) {
 		struct pair hca = {hca_of(before, i / per_host, i % per_host),

@@ -67,6 +67,15 @@ ok "the command's own failure comes first" own
 met() { run --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10 && silent '^softhca:'; }
 ok "--require-traffic is silent where something went" met
 
+# An address that no other test has.
+wire() {
+	for _ in $(seq 20); do
+		run --stats --wire "127.$((1 + RANDOM % 120)).$((RANDOM % 256)).1/24" -- "$TOOLS/ibv_devinfo" && break
+	done
+	says 'nothing went over an HCA' && silent 'still run'
+}
+ok "the instance's own process is no program that still runs" wire
+
 # This run does not count what an earlier run sent.
 "$SOFTHCA" start lab >/dev/null || exit 1
 # What a fault takes was sent: no transport but this was chosen.
