@@ -290,6 +290,33 @@ static void test_port_goes_down(void **state)
 	}
 }
 
+/* What comes to a port that is down is dropped, whatever its QP could do with it. */
+static void test_port_is_down(void **state)
+{
+	struct sh_counters *c;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	c = &sh_hca(&p.m->dev, 1)->counters;
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+	tfill(p.amem, TMEM, 1);
+	tfill(p.bmem, TMEM, 2);
+	tqp_send(&p.a, &wr);
+	sh_hca(&p.m->dev, 1)->port[0].state = 1;
+	deliver_one(&p);
+	assert_int_equal(c->drops_port, 1);
+	assert_int_equal(queue.sent, 1);
+	assert_memory_not_equal(p.amem, p.bmem, 100);
+	sh_hca(&p.m->dev, 1)->port[0].state = 4;
+	mock_advance(p.m, 300 * MS);
+	pump(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+	assert_memory_equal(p.amem, p.bmem, 100);
+	tpair_close(&p);
+}
+
 /* A packet that finds no room beside those that are held back is lost, and comes again later. */
 static void test_no_room_to_hold(void **state)
 {
@@ -326,10 +353,15 @@ static void test_no_room_to_hold(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_left),	       cmocka_unit_test(test_token),
-		cmocka_unit_test(test_strangers),      cmocka_unit_test(test_faults_of_links),
-		cmocka_unit_test(test_fate_of_thrown), cmocka_unit_test(test_late_links),
-		cmocka_unit_test(test_port_goes_down), cmocka_unit_test(test_no_room_to_hold),
+		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_token),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_faults_of_links),
+		cmocka_unit_test(test_fate_of_thrown),
+		cmocka_unit_test(test_late_links),
+		cmocka_unit_test(test_port_goes_down),
+		cmocka_unit_test(test_port_is_down),
+		cmocka_unit_test(test_no_room_to_hold),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
