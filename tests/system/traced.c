@@ -86,7 +86,7 @@ static void receive_qp_of_xrc(void)
 	struct ibv_xrc_domain *domain = ibv_open_xrc_domain(context, -1, O_CREAT);
 	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_XRC};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-	uint32_t number;
+	uint32_t number = 0;
 
 	init.xrc_domain = domain;
 	check(domain && !ibv_create_xrc_rcv_qp(&init, &number), "an XRC receive QP");
@@ -158,7 +158,7 @@ static int all(void)
 	struct ibv_srq_init_attr queue = {.attr = {.max_wr = 3, .max_sge = 1}};
 	struct ibv_qp_init_attr init = {.cap = {.max_send_wr = 1, .max_send_sge = 1},
 					.qp_type = IBV_QPT_UD};
-	union ibv_gid gid, group = {.raw = {0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80, [15] = 1}};
+	union ibv_gid gid = {{0}}, group = {.raw = {0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80, [15] = 1}};
 	struct ibv_ah_attr way = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}};
 	struct ibv_device_attr device;
 	struct ibv_qp_attr attr;
