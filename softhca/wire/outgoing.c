@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 
 #include "outgoing.h"
 
@@ -38,8 +40,8 @@ static __thread struct {
  * Where nobody answers for an address, Linux keeps what was sent there for some seconds, and it
  * stays in the room of this socket: two such peers fill it. A thread that waited for room would
  * keep the packets of all the others waiting. So packets to a peer that has not been heard of late
- * have half of the room, and count as lost when they find it taken. Is there room for so many, of
- * so many bytes? merged: they are one datagram.
+ * have half of the room, and count as lost when they find it taken and it does not become free. Is
+ * there room for so many, of so many bytes? merged: they are one datagram.
  */
 static bool has_room(const struct sh_outgoing_way *way, uint32_t datagrams, size_t bytes,
 		     bool merged)
@@ -58,6 +60,32 @@ static bool has_room(const struct sh_outgoing_way *way, uint32_t datagrams, size
 	return (uint64_t)taken + datagrams * overhead + bytes + more <= (uint64_t)room / 2;
 }
 
+/* How long a packet waits for room; and how long none does when a wait was in vain. */
+#define WAIT_MS	 20
+#define STUCK_NS UINT64_C(1000000000)
+
+/*
+ * An interface that is slower than the sender gives room again soon, as it would to packets of
+ * peers that are heard. Packets for machines that do not answer give none for seconds. The kernel
+ * calls a socket writable when half of its room is free.
+ */
+static bool room_comes(const struct sh_outgoing_way *way)
+{
+	static uint64_t stuck; /* until then */
+	struct pollfd fd = {.fd = way->fd, .events = POLLOUT};
+	struct timespec ts;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	if (now < __atomic_load_n(&stuck, __ATOMIC_RELAXED))
+		return false;
+	if (poll(&fd, 1, WAIT_MS) > 0)
+		return true;
+	__atomic_store_n(&stuck, now + STUCK_NS, __ATOMIC_RELAXED);
+	return false;
+}
+
 /* Only to a peer that has been heard may a thread wait until others' packets have left. */
 static int flags(const struct sh_outgoing_way *way)
 {
@@ -71,7 +99,7 @@ static int send_one(const struct sh_outgoing_way *way, struct iovec bytes, union
 		.msg_name = to, .msg_namelen = len, .msg_iov = &bytes, .msg_iovlen = 1};
 	ssize_t done;
 
-	if (!has_room(way, 1, bytes.iov_len, false))
+	if (!has_room(way, 1, bytes.iov_len, false) && !room_comes(way))
 		return -1;
 	do
 		done = sendmsg(way->fd, &msg, flags(way));
@@ -260,7 +288,7 @@ struct sh_outgoing_done sh_outgoing_flush(void)
 		uint32_t n, sent;
 		bool refusal;
 
-		if (alone && !has_room(&out.way, 1, d->bytes, d->n > 1)) {
+		if (alone && !has_room(&out.way, 1, d->bytes, d->n > 1) && !room_comes(&out.way)) {
 			done.unsent += d->n;
 			next++;
 			continue;

@@ -71,6 +71,19 @@ absent() {
 }
 fails() { "$SOFTHCA" show --json lab | jq -e '.wire.sent >= 100' >/dev/null; }
 
+# A sender that is faster than its interface waits for it, also where the peer never says a word: its messages all come.
+slow() {
+	tc qdisc add dev w0 root tbf rate 50mbit burst 20k limit 4m || return 1
+	take_port
+	over_there ib_send_bw -c UC -s 65536 -n 200 -m 1024 -F -x 1 -p "$port" &
+	server=$!
+	until_true listening_somewhere || return 1
+	# The client may find that the server has ended before it could say good-bye.
+	here ib_send_bw -c UC -s 65536 -n 200 -m 1024 -F -x 1 -p "$port" 10.77.0.2
+	wait "$server" && tc qdisc del dev w0 root && "$SOFTHCA" show --json lab | jq -e '.wire.sent >= 12800 and .wire.unsent == 0' &&
+		pingpongs
+}
+
 # mesh [OPTION]
 mesh() {
 	take_port
@@ -133,7 +146,7 @@ hydra() {
 	for setting in $settings "$1"; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
 	job mpiexec.hydra -launcher ssh -launcher-exec "$tmp/rsh" -iface w0 -hosts 10.77.0.1:2,10.77.0.2:2 -n 4 "${options[@]}"
 }
-export -f absent fails captured listening_somewhere well_formed machines cable elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
+export -f absent fails slow captured listening_somewhere well_formed machines cable elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
 export tmp srcdir settings quiet OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 # The instances' addresses: this one, and the one after it. Whatever else the machines say to each other goes over IPv4.
@@ -142,6 +155,11 @@ ipv6() { wire=fd77::1 "$@"; }
 
 ok "ping-pongs" ours on_machines pingpongs
 ok "ping-pongs beside requests to machines that are not there" ours on_machines absent
+if command -v ib_send_bw >/dev/null && $apart sh -c 'ip link add w0 type veth peer name w1 && tc qdisc add dev w0 root tbf rate 50mbit burst 20k limit 4m' 2>/dev/null; then
+	ok "messages of UC through a slow interface" on_machines slow
+else
+	skip "messages of UC through a slow interface" "install perftest; and the kernel must have the module sch_tbf"
+fi
 if command -v python3 >/dev/null; then
 	ok "a capture has what passes the network" ours on_machines captured
 else
