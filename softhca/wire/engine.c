@@ -28,8 +28,8 @@
 #define DATAGRAM 65535
 #define PATIENCE 8192 /* bytes that are executed before the answers to those before leave */
 /*
- * So long ago a peer may have been heard that its packets may wait in the socket. Linux takes 5 s to
- * doubt that a neighbour is there, and asks for 3 s before it keeps packets for it (arp(7)).
+ * Packets may wait in the socket for peers that have been heard within this time. Linux takes 5 s
+ * to doubt that a neighbour is there, and asks for 3 s before it keeps packets for it (arp(7)).
  */
 #define HEARD_NS UINT64_C(4000000000)
 

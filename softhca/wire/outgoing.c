@@ -54,7 +54,7 @@ static bool has_room(const struct sh_outgoing_way *way, uint32_t datagrams, size
 	if (way->heard || ioctl(way->fd, SIOCOUTQ, &taken) < 0 ||
 	    getsockopt(way->fd, SOL_SOCKET, SO_SNDBUF, &room, &len) < 0)
 		return true;
-	/* One may leave through any socket. */
+	/* A socket that has nothing to send takes any datagram, however small its room is. */
 	if (datagrams == 1 && !taken)
 		return true;
 	return (uint64_t)taken + datagrams * overhead + bytes + more <= (uint64_t)room / 2;
@@ -86,7 +86,7 @@ static bool room_comes(const struct sh_outgoing_way *way)
 	return false;
 }
 
-/* Only to a peer that has been heard may a thread wait until others' packets have left. */
+/* Behind others' packets a thread waits only on the way to a peer that has been heard. */
 static int flags(const struct sh_outgoing_way *way)
 {
 	return way->heard ? 0 : MSG_DONTWAIT;

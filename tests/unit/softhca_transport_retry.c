@@ -553,32 +553,42 @@ static void test_drain(void **state)
 
 /* ---- migration ---- */
 
+/* a sends to nobody by a path that has another one beside it, which leads to b. */
+static void open_broken(struct tpair *p, struct sh_qp_attr *attr)
+{
+	struct twr wr;
+
+	tpair_open(p, &(struct tpair_opts){.type = SH_QPT_RC, .retry = 1});
+	tpair_recv(p, 0, 10);
+	*attr = p->aattr;
+	attr->qp_state = SH_QPS_RTS;
+	attr->path_mig_state = 1;
+	attr->alt_path = attr->path;
+	attr->alt_port_num = 1;
+	attr->alt_timeout = 14;
+	assert_int_equal(
+		tqp_modify(&p->a, attr, SH_QPA_STATE | SH_QPA_ALT_PATH | SH_QPA_PATH_MIG_STATE), 0);
+	tqp_ctx(&p->a)->path.dlid = 999;
+	wr = tpair_wr(p, MLX4_OPCODE_SEND, 10);
+	tqp_send(&p->a, &wr);
+}
+
+static void arrives_by_other_path(struct tpair *p)
+{
+	mock_advance(p->m, 1000 * MS);
+	texpect(&p->acq[0], MLX4_OPCODE_SEND, true, 0);
+	assert_int_equal(tasync(p->m, p->a.ctx, PATH_MIG), 1);
+	tpair_close(p);
+}
+
 static void test_migration(void **state)
 {
-	struct mock_config cfg = {.hcas_per_host = 2, .ports = 2};
-	struct tpair p;
-	struct twr wr;
 	struct sh_qp_attr attr;
+	struct tpair p;
 
 	(void)state;
-	(void)cfg;
-	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .retry = 1});
-	tpair_recv(&p, 0, 10);
-	attr = p.aattr;
-	attr.qp_state = SH_QPS_RTS;
-	attr.path_mig_state = 1;
-	attr.alt_path = attr.path;
-	attr.alt_port_num = 1;
-	attr.alt_timeout = 14;
-	assert_int_equal(
-		tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_ALT_PATH | SH_QPA_PATH_MIG_STATE), 0);
-	tqp_ctx(&p.a)->path.dlid = 999;
-	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
-	tqp_send(&p.a, &wr);
-	mock_advance(p.m, 1000 * MS);
-	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
-	assert_int_equal(tasync(p.m, p.a.ctx, PATH_MIG), 1);
-	tpair_close(&p);
+	open_broken(&p, &attr);
+	arrives_by_other_path(&p);
 }
 
 /*
@@ -590,32 +600,16 @@ static void test_moved_by_others(void **state)
 {
 	struct sh_qp_attr attr;
 	struct tpair p;
-	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .retry = 1});
-	tpair_recv(&p, 0, 10);
-	attr = p.aattr;
-	attr.qp_state = SH_QPS_RTS;
-	attr.path_mig_state = 1;
-	attr.alt_path = attr.path;
-	attr.alt_port_num = 1;
-	attr.alt_timeout = 14;
-	assert_int_equal(
-		tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_ALT_PATH | SH_QPA_PATH_MIG_STATE), 0);
-	tqp_ctx(&p.a)->path.dlid = 999;
-	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
-	tqp_send(&p.a, &wr);
+	open_broken(&p, &attr);
 	for (int ms = 0; SH_RETRY_LEFT(tqp_ctx(&p.a)->retry_left); ms++) {
 		assert_true(ms < 1000);
 		mock_advance(p.m, MS);
 	}
 	attr.path_mig_state = 0;
 	assert_int_equal(tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_PATH_MIG_STATE), 0);
-	mock_advance(p.m, 1000 * MS);
-	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
-	assert_int_equal(tasync(p.m, p.a.ctx, PATH_MIG), 1);
-	tpair_close(&p);
+	arrives_by_other_path(&p);
 }
 
 /* A QP is reset while its packets are on their way. Their answers change nothing in it. */

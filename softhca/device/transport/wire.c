@@ -562,23 +562,6 @@ struct coming {
 	uint64_t ports; /* that have members, of a group */
 };
 
-/* Shows a capture, once, a packet that has been judged. */
-static void show(struct sh_dev *dev, const struct coming *coming)
-{
-	const struct sh_packet *p = coming->p;
-	struct sh_capture_note note = {.fate = SH_FAULT_KINDS};
-
-	if (!sh_capture_on(dev) || sh_self.again)
-		return;
-	if (coming->verdict == SH_WIRE_LOST)
-		note.fate = SH_FAULT_DROP;
-	else if (coming->verdict == SH_WIRE_DAMAGED)
-		note.fate = SH_FAULT_CORRUPT;
-	sh_capture_wire(dev, p, p->dlid,
-			p->payload.len ? (const void *)(uintptr_t)p->payload.seg->addr : NULL,
-			SH_TAPPED_IN, &note);
-}
-
 /*
  * at: of struct coming. A thread that is thrown takes in the packet once more, as if the wire had
  * repeated it. Nothing tells a repeated packet of UD from a new one, nor the first one of a message
@@ -598,7 +581,7 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 		return;
 	active = sh_port_active(hca, port);
 	comes = active && sh_wire_gets_in(dev, hca, port, p, &coming->verdict);
-	show(dev, coming);
+	sh_wire_show_in(dev, p, coming->verdict);
 	if (!active)
 		SH_DROPPED_AT(hca, sh_qp_get(dev, index, p->dqpn), port, 1);
 	if (!comes)
@@ -665,7 +648,7 @@ static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t unused, uin
 	if (!h || sh_self.again)
 		return;
 	comes = sh_wire_gets_in(dev, h, first % dev->ports + 1, p, &coming->verdict);
-	show(dev, coming);
+	sh_wire_show_in(dev, p, coming->verdict);
 	if (comes && !sh_deliver_group(dev, ports, p))
 		SH_DROPPED(h, mcast, 1);
 }

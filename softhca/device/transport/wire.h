@@ -182,6 +182,8 @@ enum sh_wire_verdict { SH_WIRE_OPEN, SH_WIRE_COMES, SH_WIRE_LOST, SH_WIRE_DAMAGE
  */
 bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
 		     const struct sh_packet *p, enum sh_wire_verdict *verdict);
+/* Shows a capture a packet that has come, and what its fault is, in the thread's first life. */
+void sh_wire_show_in(struct sh_dev *dev, const struct sh_packet *p, enum sh_wire_verdict verdict);
 
 /*
  * A packet has come to this port: *p has its contents. The caller is in device code, and holds no

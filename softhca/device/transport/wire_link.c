@@ -454,3 +454,18 @@ bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
 	}
 	return *verdict == SH_WIRE_OPEN || *verdict == SH_WIRE_COMES;
 }
+
+void sh_wire_show_in(struct sh_dev *dev, const struct sh_packet *p, enum sh_wire_verdict verdict)
+{
+	struct sh_capture_note note = {.fate = SH_FAULT_KINDS};
+
+	if (!sh_capture_on(dev) || sh_self.again)
+		return;
+	if (verdict == SH_WIRE_LOST)
+		note.fate = SH_FAULT_DROP;
+	else if (verdict == SH_WIRE_DAMAGED)
+		note.fate = SH_FAULT_CORRUPT;
+	sh_capture_wire(dev, p, p->dlid,
+			p->payload.len ? (const void *)(uintptr_t)p->payload.seg->addr : NULL,
+			SH_TAPPED_IN, &note);
+}
