@@ -81,7 +81,7 @@ slow() {
 	# The client may find that the server has ended before it could say good-bye.
 	here ib_send_bw -c UC -s 65536 -n 200 -m 1024 -F -x 1 -p "$port" 10.77.0.2
 	wait "$server" && tc qdisc del dev w0 root && "$SOFTHCA" show --json lab | jq -e '.wire.sent >= 12800 and .wire.unsent == 0' &&
-		pingpongs
+		ours pingpongs
 }
 
 # mesh [OPTION]
@@ -146,7 +146,7 @@ hydra() {
 	for setting in $settings "$1"; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
 	job mpiexec.hydra -launcher ssh -launcher-exec "$tmp/rsh" -iface w0 -hosts 10.77.0.1:2,10.77.0.2:2 -n 4 "${options[@]}"
 }
-export -f absent fails slow captured listening_somewhere well_formed machines cable elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
+export -f ours absent fails slow captured listening_somewhere well_formed machines cable elsewhere here over_there pingpongs mesh job openmpi hydra tcp take_port listening until_true
 export tmp srcdir settings quiet OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 # The instances' addresses: this one, and the one after it. Whatever else the machines say to each other goes over IPv4.
