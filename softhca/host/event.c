@@ -15,7 +15,7 @@
 #include "softhca/device/memory/life.h"
 #include "softhca/device/transport/gsi.h"
 #include "process.h"
-#include "sys.h"
+#include "reach.h"
 
 #define CACHED 64
 
@@ -206,7 +206,10 @@ static int pipe_open(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 
 static bool is_open(const struct pipe_fd *p, uint32_t evq, uint32_t generation)
 {
-	return p->generation == generation && p->evq == evq && sh_ident_holds(p->fd, &p->id);
+	struct stat st;
+
+	return p->generation == generation && p->evq == evq && !sh_reach_fstat(p->fd, &st) &&
+	       sh_ident_is(&p->id, &st);
 }
 
 /* The same, which is open as a rule. A thread that opens it must not be thrown. */
@@ -250,7 +253,7 @@ bool sh_event_await(int fd)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = NEVER}};
 
-	return !sh_utimens(fd, times);
+	return !sh_reach_utimens(fd, times);
 }
 
 bool sh_event_tells(int fd)
@@ -286,11 +289,9 @@ int sh_host_event_begin(void *host, uint32_t evq)
 		if (fd < 0 && (sh_process.dev->proc || fd != -ENOENT))
 			err = -EAGAIN;
 	}
-	sh_rearm();
 	if (fd >= 0 && q && q->tells && !sh_event_await(fd))
 		err = -EAGAIN;
 	begun = fd;
-	sh_rearm();
 	if (err)
 		let_go();
 	return err;
@@ -304,10 +305,8 @@ int sh_host_event(void *host, uint32_t evq, const void *record, size_t len)
 	(void)evq;
 	if (begun >= 0) {
 		do
-			done = sh_write(begun, record, len);
+			done = sh_reach_write(begun, record, len);
 		while (done == -EINTR);
-		/* It wakes the reader, which often takes the processor. */
-		sh_rearm();
 	}
 	let_go();
 	return done == -EAGAIN ? -EAGAIN : 0;
@@ -327,9 +326,9 @@ bool sh_host_event_written(void *host, uint32_t evq)
 		return false;
 	hold();
 	if (is_open(p, evq, q->generation))
-		err = sh_fstat(p->fd, &st);
+		err = sh_reach_fstat(p->fd, &st);
 	else
-		err = sh_stat(pipe_path(path, sizeof(path), evq, q->generation), &st);
+		err = sh_reach_stat(pipe_path(path, sizeof(path), evq, q->generation), &st);
 	let_go();
 	return !err && st.st_mtim.tv_sec != NEVER;
 }

@@ -254,11 +254,16 @@ static inline bool sh_ident_take(int fd, struct sh_ident *id)
 	return true;
 }
 
+static inline bool sh_ident_is(const struct sh_ident *id, const struct stat *st)
+{
+	return st->st_ino == id->ino && st->st_dev == id->dev;
+}
+
 static inline bool sh_ident_holds(int fd, const struct sh_ident *id)
 {
 	struct stat st;
 
-	return fd >= 0 && sh_fstat(fd, &st) == 0 && st.st_ino == id->ino && st.st_dev == id->dev;
+	return fd >= 0 && !sh_fstat(fd, &st) && sh_ident_is(id, &st);
 }
 
 #endif

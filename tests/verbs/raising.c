@@ -2,8 +2,8 @@
 /*
  * Description: a sender is killed, or stopped, before and after each of its system calls while its
  * message raises a completion event. The receiver reads one event for the message if it has arrived
- * and none if it has not, and can destroy its CQ. A sender that is stopped keeps it from nothing.
- * The same where the record of the event cannot go into the FIFO at once, or where the receiver
+ * and none if it has not, and can destroy its CQ. A sender that is stopped keeps it from nothing,
+ * also if the kernel has disarmed it before. The same where the record of the event cannot go into the FIFO at once, or where the receiver
  * cannot open the FIFO to see what has become of the record.
  * Quick: half
  */
@@ -14,9 +14,11 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 
+#include "softhca/device/memory/thread_pointer.h"
 #include "verbs_test.h"
 
 #define LEN 64
@@ -257,6 +259,27 @@ static void stops(pid_t pid, uint64_t round)
 	await(ROUND, round);
 }
 
+/*
+ * The same for a thread that has lost the processor just before one of the calls that raise the event: the kernel
+ * has disarmed it (softhca/device/memory/life.h).
+ */
+static void stops_disarmed(pid_t pid, uint64_t round)
+{
+#ifdef __x86_64__
+	const ptrdiff_t *rseq = dlsym(RTLD_DEFAULT, "__rseq_offset");
+	struct user_regs_struct regs;
+
+	CHECK_EQ(ptrace(PTRACE_GETREGS, pid, NULL, &regs), 0);
+	if (can_be_thrown() && (regs.orig_rax == SYS_fstat || regs.orig_rax == SYS_utimensat ||
+				regs.orig_rax == SYS_write))
+		/* The first thread of a child has its area where its parent's has it, and the word in it there. */
+		CHECK_EQ(
+			ptrace(PTRACE_POKEDATA, pid, (char *)sh_thread_pointer() + *rseq + 8, NULL),
+			0);
+#endif
+	stops(pid, round);
+}
+
 /* Strikes at every such place, and returns the number of the round after the last. */
 static uint64_t at_each(void (*strike)(pid_t, uint64_t), uint64_t round)
 {
@@ -298,6 +321,9 @@ int main(void)
 		round = with_trouble(trouble, dies, round);
 	post(TROUBLE, NONE);
 	round = at_each(stops, round);
+	post(STRUCK, round);
+	await(ROUND, round);
+	round = at_each(stops_disarmed, round + 1);
 	post(LAST, 1);
 	post(STRUCK, round);
 	join(other);

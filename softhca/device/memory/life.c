@@ -216,38 +216,52 @@ static bool release_is_old(void)
 	return number[0] == 4 || number[0] == 5 || (number[0] == 6 && number[1] < 19);
 }
 
-static long preempted(void)
+/* How often this thread has lost the processor: because it waited, and because another one had to run. */
+struct switches {
+	long waited, preempted;
+};
+
+static bool count_switches(struct switches *n)
 {
 	struct rusage usage;
 
-	return syscall(SYS_getrusage, RUSAGE_THREAD, &usage) ? -1 : usage.ru_nivcsw;
+	if (syscall(SYS_getrusage, RUSAGE_THREAD, &usage))
+		return false;
+	*n = (struct switches){usage.ru_nvcsw, usage.ru_nivcsw};
+	return true;
 }
 
 /*
  * Does the kernel look at the door of a thread that comes out of a system call? A release may have
  * been given changes of a later one. So this thread sleeps in front of a closed door, which a
  * kernel that looks disarms. It must be so two times in which no interrupt has led to a switch,
- * because every kernel looks after that.
+ * because every kernel looks after that. No kernel looks if there was no switch at all: the timer
+ * of a nap may end before the thread has gone to sleep.
  */
 static bool kernel_looks(uint64_t *cs)
 {
 	static struct sh_door closed;
+	struct switches before, after;
 	unsigned int seen = 0;
 
-	if (!release_is_old())
+	if (!release_is_old() || !count_switches(&after))
 		return false;
 	closed.abort_ip = (uintptr_t)sh_landing;
 	for (unsigned int i = 0; i < NAPS && seen < 2; i++) {
 		const struct timespec nap = {.tv_nsec = NAP_NS};
-		long before = preempted();
 		uint64_t left;
 
+		before = after;
 		__atomic_store_n(cs, (uintptr_t)&closed, __ATOMIC_RELAXED);
 		syscall(SYS_nanosleep, &nap, NULL);
 		left = __atomic_exchange_n(cs, 0, __ATOMIC_RELAXED);
+		if (!count_switches(&after))
+			return false;
+		if (after.waited == before.waited)
+			continue;
 		if (left)
 			return false;
-		if (before >= 0 && preempted() == before)
+		if (after.preempted == before.preempted)
 			seen++;
 	}
 	return seen == 2;
@@ -283,10 +297,9 @@ static uint64_t *kernel_looks_at(void)
 #else
 static const char sh_landing[1], sh_once_stores[1], sh_reach_site[1];
 
-long sh_reach_call(long number, long pid, const struct iovec *local, unsigned long nlocal,
-		   const struct iovec *remote, unsigned long nremote)
+long sh_reach_call(long number, long a, long b, long c, long d, long e)
 {
-	long done = syscall(number, pid, local, nlocal, remote, nremote, 0UL);
+	long done = syscall(number, a, b, c, d, e, 0UL);
 
 	return done == -1 ? -errno : done;
 }

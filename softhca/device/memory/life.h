@@ -55,10 +55,11 @@
  * (sh_rearm()) some times in each message, and now and then during a long copy.
  *
  * Most switches come in system calls, and the kernel may disarm a thread on its way out of one and
- * stop it before the thread has executed anything. A thread that reaches into another process looks
- * at its door itself when it comes out of that call (sh_reach_call()): there its door can be opened
- * for it although it is not armed. Not if it has a seccomp filter: while a filter's supervisor
- * decides, a signal makes the kernel begin the call anew, which then takes place before the look.
+ * stop it before the thread has executed anything. A thread that reaches into another process, or
+ * writes an event, looks at its door itself when it comes out of such a call (sh_reach_call()):
+ * there its door can be opened for it although it is not armed. Not if it has a seccomp filter:
+ * while a filter's supervisor decides, a signal makes the kernel begin the call anew, which then
+ * takes place before the look.
  *
  * Two kinds of work are done pinned, that is, not armed:
  *  - Work that the thread must leave in order, because its process goes on: on mutexes of the
@@ -80,8 +81,6 @@
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LIFE_H
 #define SOFTHCA_DEVICE_MEMORY_LIFE_H
-
-#include <sys/uio.h>
 
 #include "dev.h"
 
@@ -177,13 +176,13 @@ static inline bool sh_once_commits(const struct sh_self *self, uint64_t ip)
 void sh_once(void *at, uint64_t val, unsigned int size, uint64_t *commit, uint64_t word);
 
 /*
- * process_vm_readv() or process_vm_writev() (the number of the call) by a thread that is armed. The
- * life of the thread can be ended behind the call, too, where the kernel has disarmed the thread.
- * Only for device code: a signal handler on top of it must not be thrown. Returns the bytes copied
- * or -errno. Leaves errno alone on x86-64. The kernel does not begin either call anew by itself.
+ * A system call, by its number and arguments, of a thread that is armed. The life of the thread can
+ * be ended behind the call, too, where the kernel has disarmed the thread. Only for device code: a
+ * signal handler on top of it must not be thrown. And only for calls that the kernel does not begin
+ * anew by itself after a signal. Returns what the kernel does, or -errno. Leaves errno alone on
+ * x86-64.
  */
-long sh_reach_call(long number, long pid, const struct iovec *local, unsigned long nlocal,
-		   const struct iovec *remote, unsigned long nremote);
+long sh_reach_call(long number, long a, long b, long c, long d, long e);
 
 /* Arms this thread again, which the kernel may have disarmed. */
 static inline void sh_rearm(void)
