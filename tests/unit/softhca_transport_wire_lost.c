@@ -210,52 +210,9 @@ static void test_left_alone(void **state)
 	}
 }
 
-/* The peer asks for the packet again, whatever comes. */
-static void say_nak(struct tpair *p, uint32_t psn)
-{
-	const struct sh_roce_way way = way_to(A_FAR);
-	unsigned char bytes[SH_ROCE_BYTES];
-	struct sh_packet nak;
-
-	sh_packet_init(&nak);
-	nak.op = SH_PKT_ACK;
-	nak.service = SH_SVC_RC;
-	nak.flags = SH_PKT_FIRST | SH_PKT_LAST;
-	nak.npackets = 1;
-	nak.pkey = 0xffff;
-	nak.psn = psn;
-	nak.syndrome = SH_AETH_NAK_SEQ;
-	nak.dqpn = p->a.qpn;
-	deliver(p, bytes, sh_roce_encode(&nak, NULL, &way, bytes), A_FAR, B_FAR);
-}
-
-/* Each time costs a retry, so a peer that never takes the packet in is given up. */
-static void test_only_naks(void **state)
-{
-	unsigned int ms;
-	struct tpair p;
-	struct twr wr;
-
-	(void)state;
-	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC, .retry = 2});
-	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
-	tqp_send(&p.a, &wr);
-	for (ms = 0; ms < 5000 && tqp_state(&p.a) == SH_QPS_RTS; ms++) {
-		if (queue.head != queue.tail)
-			say_nak(&p, TPSN);
-		queue.head = queue.tail;
-		mock_advance(p.m, MS);
-	}
-	texpect_error(&p.acq[0], MLX4_SYNDROME_RETRY_EXC, true, 0);
-	/* Sent, probed, and two retries; each may have been asked for once more. */
-	assert_true(queue.sent <= 8);
-	tpair_close(&p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_only_naks),
 		cmocka_unit_test(test_taken_back),
 		cmocka_unit_test(test_lock_gone),
 		cmocka_unit_test(test_left_alone),

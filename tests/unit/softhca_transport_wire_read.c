@@ -177,12 +177,40 @@ static void test_read_ends(void **state)
 	tpair_close(&p);
 }
 
+/*
+ * Behind a READ that is not answered yet, another kind of requester sends more than is kept for it: what is kept is
+ * bounded, and the rest comes again because it is missed.
+ */
+static void test_many_behind(void **state)
+{
+	const uint32_t many = 200, kept = 64;
+	struct tpair p;
+	uint32_t psn;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	psn = tqp_ctx(&p.b)->e_psn;
+	ask(&p, SH_PKT_READ, psn, 0, LONG);
+	psn += 201;
+	for (uint32_t i = 0; i < many; i++)
+		ask(&p, SH_PKT_WRITE, psn + i, 0, 0);
+	while (go_on(&p))
+		;
+	assert_int_equal(tqp_ctx(&p.b)->e_psn, psn + kept);
+	for (uint32_t i = kept; i < many; i++)
+		ask(&p, SH_PKT_WRITE, psn + i, 0, 0);
+	assert_int_equal(tqp_ctx(&p.b)->e_psn, psn + many);
+	queue.head = queue.tail;
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read_pieces),
 		cmocka_unit_test(test_read_portions),
 		cmocka_unit_test(test_read_ends),
+		cmocka_unit_test(test_many_behind),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

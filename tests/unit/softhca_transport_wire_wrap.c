@@ -104,12 +104,37 @@ static void test_wrap_unreliable(void **state)
 		}
 }
 
+/* Wherever PSNs wrap in it, a long message keeps to the window, and fills it. */
+static void test_window(void **state)
+{
+	(void)state;
+	for (uint32_t before = 0; before < 200; before++) {
+		struct tpair p;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC, .psn = SH_PSN_MASK - before});
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 200 * TMTU);
+		tqp_send(&p.a, &wr);
+		assert_int_equal(queue.sent, 64);
+		while (queue.head != queue.tail) {
+			deliver_one(&p);
+			assert_in_range(
+				sh_psn_diff(tqp_ctx(&p.a)->next_psn, tqp_ctx(&p.a)->ack_psn), 0,
+				64);
+		}
+		texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+		assert_int_equal(tqp_ctx(&p.a)->retries, 0);
+		tpair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wrap),
 		cmocka_unit_test(test_wrap_and_loss),
 		cmocka_unit_test(test_wrap_unreliable),
+		cmocka_unit_test(test_window),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
