@@ -386,6 +386,64 @@ static void test_thrown_in_turn(void **state)
 		assert_int_equal(thrown, 2 * 8);
 }
 
+static struct sh_host_ops throwing;
+static const struct sh_host_ops *usual;
+static unsigned int events_left; /* until the thread is thrown */
+
+static int event_and_throw(void *host, uint32_t evq, const void *record, size_t len)
+{
+	int err = usual->event(host, evq, record, len);
+
+	if (events_left && !--events_left)
+		be_thrown();
+	return err;
+}
+
+/*
+ * The thread is thrown while it raises the event of a message that has just come, and takes the packet in anew.
+ * Nothing tells that it is no other message: a message of UD or UC comes once all the same, and so does its event.
+ */
+static void test_thrown_with_event(void **state)
+{
+	(void)state;
+	if (THROWS_ARE_SEEN)
+		return;
+	for (unsigned int i = 0; i < 3; i++) {
+		static const uint32_t type[] = {SH_QPT_UD, SH_QPT_UC, SH_QPT_RC};
+		unsigned int took = 0;
+		struct mlx4_cqe cqe;
+		struct tpair p;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = type[i]});
+		usual = p.m->dev.ops;
+		throwing = *usual;
+		throwing.event = event_and_throw;
+		wr = to_b(&p, MLX4_OPCODE_SEND, 8);
+		for (unsigned int n = 0; n < 4; n++)
+			tpair_recv(&p, 64 * n, 64);
+		tcq_arm(&p.bcq[1], false);
+		tqp_send(&p.a, &wr);
+		thrown = 0;
+		events_left = 1;
+		p.m->dev.ops = &throwing;
+		pump(&p);
+		p.m->dev.ops = usual;
+		assert_int_equal(thrown, sh_self.catches ? 1 : 0);
+		/* The next message finds what the thread has left. */
+		tqp_send(&p.a, &wr);
+		for (unsigned int n = 0; n < 3; n++) {
+			pump(&p);
+			mock_advance(p.m, 10 * MS);
+		}
+		while (tcq_poll(&p.bcq[1], &cqe))
+			took++;
+		assert_int_equal(took, 2);
+		assert_int_equal(mock_records(p.m, p.bcq[1].evq), 1);
+		tpair_close(&p);
+	}
+}
+
 /*
  * The thread that is awake sends what was left to the helper thread, which finds nothing more to
  * do, but looks.
@@ -572,9 +630,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_together),       cmocka_unit_test(test_several),
 		cmocka_unit_test(test_order),	       cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_thrown_in_turn), cmocka_unit_test(test_ahead),
-		cmocka_unit_test(test_thrown_at_end),  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_thrown_in_turn), cmocka_unit_test(test_thrown_with_event),
+		cmocka_unit_test(test_ahead),	       cmocka_unit_test(test_thrown_at_end),
+		cmocka_unit_test(test_full),	       cmocka_unit_test(test_stream),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
