@@ -139,6 +139,52 @@ static void test_reserved_syndromes(void **state)
 	tpair_close(&p);
 }
 
+static struct sh_host_ops ending;
+static const struct sh_host_ops *usual;
+static struct sh_qp *ends;
+
+/* The program that the event wakes destroys its QP at once. This is what the engine still sees of it then. */
+static int event_and_end(void *host, uint32_t evq, const void *record, size_t len)
+{
+	int err = usual->event(host, evq, record, len);
+
+	if (ends) {
+		memset(&ends->path, 0, sizeof(ends->path));
+		ends->dest_qpn = 0;
+		ends->port = 0;
+		ends = NULL;
+	}
+	return err;
+}
+
+/* Who has got the last message may end the connection: the sender hears all the same that it has arrived. */
+static void test_receiver_ends(void **state)
+{
+	static const uint8_t op[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE_IMM};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(op); i++) {
+		struct tpair p;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+		usual = p.m->dev.ops;
+		ending = *usual;
+		ending.event = event_and_end;
+		tpair_recv(&p, 0, 100);
+		tcq_arm(&p.bcq[1], false);
+		wr = tpair_wr(&p, op[i], 100);
+		tqp_send(&p.a, &wr);
+		ends = tqp_ctx(&p.b);
+		p.m->dev.ops = &ending;
+		pump(&p);
+		p.m->dev.ops = usual;
+		assert_null(ends);
+		texpect(&p.acq[0], op[i], true, 0);
+		tpair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +192,7 @@ int main(void)
 		cmocka_unit_test(test_implied_nak),
 		cmocka_unit_test(test_nak_while_not_ready),
 		cmocka_unit_test(test_reserved_syndromes),
+		cmocka_unit_test(test_receiver_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

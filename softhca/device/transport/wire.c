@@ -291,22 +291,36 @@ static bool is_response(const struct sh_packet *p)
 }
 
 /*
- * Answers the peer of the QP, wherever the request came from. Both are the same, or the responder
- * would not have answered.
+ * Where an answer goes, looked up before the request is executed: as soon as the program sees the
+ * message, it may destroy the QP, and a card has answered by then.
  */
-static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
+struct peer {
+	uint32_t qpn;
+	uint16_t pkey;
+};
+
+static struct peer peer_of(const struct sh_hca *hca, const struct sh_qp *qp)
+{
+	return (struct peer){__atomic_load_n(&qp->dest_qpn, __ATOMIC_RELAXED), sh_qp_pkey(hca, qp)};
+}
+
+/*
+ * Answers the QP's peer, wherever the request came from. Both are the same, or the responder would
+ * not have answered.
+ */
+static void answer(struct sh_dev *dev, struct sh_hca *hca, struct peer peer,
 		   const struct sh_packet *req, struct sh_packet *resp)
 {
-	uint16_t to = __atomic_load_n(&qp->path.dlid, __ATOMIC_RELAXED);
+	const uint16_t to = req->slid;
 	uint32_t sent;
 
 	if (resp->op == SH_PKT_NONE || resp->op == SH_PKT_SRC_FAULT)
 		return;
 	resp->service = req->service;
 	resp->slid = req->dlid;
-	resp->pkey = sh_qp_pkey(hca, qp);
+	resp->pkey = peer.pkey;
 	resp->srcqp = req->dqpn;
-	resp->dqpn = __atomic_load_n(&qp->dest_qpn, __ATOMIC_RELAXED);
+	resp->dqpn = peer.qpn;
 	if (resp->op != SH_PKT_READ_RESP) {
 		resp->payload.len = 0;
 		sh_wire_leave(dev, hca, resp, to, NULL);
@@ -406,15 +420,19 @@ static void portion(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
 	struct sh_qp *qp = sh_qp_get(dev, o->hca, o->req.dqpn);
 	struct sh_seg seg[SH_MAX_SEGS];
 	struct sh_packet resp;
+	struct peer peer;
 
 	(void)u1, (void)u2;
 	reads.tail.req.dmalen = 0;
 	sh_packet_init(&resp);
 	resp.npackets = 1;
-	if (!hca || !qp || !sh_port_active(hca, o->port) || !find_rest(dev, hca, qp, o, &resp, seg))
+	if (!hca || !qp || !sh_port_active(hca, o->port))
+		return;
+	peer = peer_of(hca, qp);
+	if (!find_rest(dev, hca, qp, o, &resp, seg))
 		return;
 	cut(&resp, &o->req, o->hca, o->gen);
-	answer(dev, hca, qp, &o->req, &resp);
+	answer(dev, hca, peer, &o->req, &resp);
 }
 
 static struct owed *owed_by(uint32_t hca, uint32_t qpn)
@@ -502,6 +520,7 @@ bool sh_wire_go_on(struct sh_dev *dev)
 static void request(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		    uint32_t gen, struct sh_packet *p)
 {
+	const struct peer peer = peer_of(hca, qp);
 	struct sh_seg seg[SH_MAX_SEGS];
 	struct sh_packet resp;
 
@@ -520,7 +539,7 @@ static void request(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	default:
 		sh_respond_reliable(dev, hca, qp, port, p, &resp, seg);
 		cut(&resp, p, hca->index, gen);
-		answer(dev, hca, qp, p, &resp);
+		answer(dev, hca, peer, p, &resp);
 	}
 }
 
