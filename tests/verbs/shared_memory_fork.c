@@ -238,15 +238,20 @@ static void no_proc(int arg)
 
 #define SPLIT 600 /* pages, each of which becomes a mapping of its own */
 
-/* A child stores to every page that it has, and to none of its parent's. */
-static void stores_everywhere(uint8_t *mem, size_t n, bool has_all)
+extern pid_t _Fork(void) __attribute__((weak));
+
+/*
+ * A child stores to every page that it has, and to none of its parent's. False: fork has been
+ * refused for want of memory.
+ */
+static bool stores_everywhere(pid_t (*make)(void), uint8_t *mem, size_t n, bool has_all)
 {
 	int status, zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	pid_t pid;
 
 	CHECK(zero >= 0);
-	pid = fork();
-	CHECK(pid >= 0);
+	pid = make();
+	CHECK(pid >= 0 || errno == ENOMEM);
 	if (!pid) {
 		alarm(test_seconds());
 		for (size_t i = 0; i < n; i += 2) {
@@ -257,14 +262,20 @@ static void stores_everywhere(uint8_t *mem, size_t n, bool has_all)
 		}
 		_exit(0);
 	}
-	CHECK_EQ(waitpid(pid, &status, 0), pid);
-	CHECK_EQ(status, 0);
 	close(zero);
+	if (pid > 0) {
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK_EQ(status, 0);
+	}
 	for (size_t i = 0; i < n; i++)
 		CHECK_EQ(differs(mem + i * PAGE, PAGE, i), -1);
+	return pid > 0;
 }
 
-/* Beside a thread the pool stays device memory. A child has private pages there, or none. */
+/*
+ * Beside a thread the pool stays device memory. Where there is no room for a child's copy, fork()
+ * is refused. _Fork() is not: a child has private pages there, or none.
+ */
 static void no_addresses(int arg)
 {
 	struct rlimit before, limit;
@@ -282,19 +293,52 @@ static void no_addresses(int arg)
 	pthread_barrier_wait(&steps);
 	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
 	for (int split = 0; split < 2; split++) {
+		bool made;
+
 		for (size_t i = 1; split && i < SPLIT; i += 2)
 			CHECK_EQ(mprotect(pool + i * PAGE, PAGE, PROT_READ), 0);
 		limit = before;
 		/* Enough for the contents, but for little else; then for nothing. */
 		limit.rlim_cur = address_space() + (split ? 0 : (SPLIT + 128) * PAGE);
 		CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-		stores_everywhere(pool, SPLIT, !split && !SANITIZED);
+		made = stores_everywhere(fork, pool, SPLIT, true);
+		CHECK(SANITIZED || made == !split);
+		if (_Fork)
+			(void)stores_everywhere(_Fork, pool, SPLIT, false);
 		CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
-		stores_everywhere(pool, SPLIT, true);
+		CHECK(stores_everywhere(fork, pool, SPLIT, true));
 	}
 	pthread_barrier_wait(&steps);
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	down();
+}
+
+/*
+ * A process of one thread whose pool is larger than the room that is left: on a kernel a child takes
+ * none, so it must find everything here, too.
+ */
+static void less_than_the_pool(int arg)
+{
+	struct rlimit before, limit;
+	size_t n = 20 * SPLIT;
+	uint8_t *pool = pages(n);
+	struct ibv_mr *mr;
+
+	(void)arg;
+	up();
+	mr = reg(pool, n * PAGE);
+	for (size_t i = 0; i < n; i++)
+		fill(pool + i * PAGE, PAGE, i);
+	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+	limit = before;
+	limit.rlim_cur = address_space() + n * PAGE / 2;
+	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(stores_everywhere(fork, pool, n, true) || SANITIZED);
+	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(pool, n * PAGE);
 	down();
 }
 
@@ -434,10 +478,10 @@ static const struct scenario {
 	const char *name;
 	void (*fn)(int arg);
 } scenario[] = {
-	{"busy_threads", busy_threads},	  {"view", view},
-	{"no_descriptor", no_descriptor}, {"no_proc", no_proc},
-	{"no_addresses", no_addresses},	  {"forking_threads", forking_threads},
-	{"advice_beside", advice_beside},
+	{"busy_threads", busy_threads},	      {"view", view},
+	{"no_descriptor", no_descriptor},     {"no_proc", no_proc},
+	{"no_addresses", no_addresses},	      {"less_than_the_pool", less_than_the_pool},
+	{"forking_threads", forking_threads}, {"advice_beside", advice_beside},
 };
 
 int main(int argc, char **argv)

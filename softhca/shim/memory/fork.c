@@ -4,8 +4,9 @@
  * before the fork, where that can be done unnoticed, and the kernel copies it like the rest. Pages
  * that are still device memory (queue pages always are) are not inherited. The parent makes a
  * private copy of them before the fork, and the child puts that in their place before it does
- * anything else. This takes no descriptor, no /proc and no waiting. If there is no memory for the
- * copy, or for a note about it, the pages are missing in the child: it never has the parent's.
+ * anything else. This takes no descriptor, no /proc and no waiting. Where a limit may leave no room
+ * for the copy, fork() tries first. If there is no memory for the copy all the same, or for a note
+ * about it, the pages are missing in the child: it never has the parent's.
  *
  * The C library and other libraries must not keep anything in such pages that they use in the child
  * before that: see docs/shared-memory.md. The thread holds the control connection from before the
@@ -14,6 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/exec.h"
@@ -27,6 +29,7 @@
 #include "marks.h"
 #include "memory.h"
 #include "ranges.h"
+#include "softhca/shim/say.h"
 #include "share.h"
 #include "softhca/shim/stack.h"
 #include "still.h"
@@ -421,6 +424,31 @@ static bool has_room(void)
 	return has;
 }
 
+static bool is_limited(int what)
+{
+	struct rlimit limit;
+
+	return !syscall(SYS_prlimit64, 0, what, NULL, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/*
+ * Makes sure, where a limit may leave no room for copies, that the child will have all pages: as
+ * copies, or because they are private by then, which takes no room and lasts. 0, or -ENOMEM.
+ */
+static int find_room(void)
+{
+	if ((!is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) || !shim_shares_any() ||
+	    has_room())
+		return 0;
+	(void)shim_make_private_first(0, UINT64_MAX);
+	if (has_room())
+		return 0;
+	shim_say("fork() fails: the limits of memory (ulimit -v, ulimit -d) leave no room for a "
+		 "child's copy of memory that is registered; raise them, or fork before memory is "
+		 "registered");
+	return -ENOMEM;
+}
+
 EXPORT pid_t fork(void)
 {
 	int err;
@@ -429,7 +457,11 @@ EXPORT pid_t fork(void)
 		return REAL(fork)();
 	/* The child's C library would miss what it has in pages that the child gets only later. */
 	err = shim_dev.inst ? shim_make_private_first(0, 0) : 0;
-	if (err == -EAGAIN || err == -ENOTCONN || (err == -ENOMEM && !has_room())) {
+	if (err == -ENOMEM && has_room())
+		err = 0;
+	if (!err || err == -EBUSY)
+		err = shim_dev.inst ? find_room() : 0;
+	if (err == -EAGAIN || err == -ENOTCONN || err == -ENOMEM) {
 		errno = err == -ENOMEM ? ENOMEM : EAGAIN;
 		return -1;
 	}
