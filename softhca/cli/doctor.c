@@ -271,9 +271,10 @@ static void look_at_faults(void)
 
 	if (fd < 0)
 		tell(POOR, "userfaultfd",
-		     "cannot be used (%s): each message of a program with threads takes one more "
-		     "system call; as "
-		     "root, run sysctl vm.unprivileged_userfaultfd=1",
+		     "cannot be used (%s): a message to or from memory that a program with threads "
+		     "registers before it has used it takes one more system call. If that matters, "
+		     "and every user may hold up page faults: as root, sysctl "
+		     "vm.unprivileged_userfaultfd=1",
 		     strerror(errno));
 	else
 		tell(GOOD, "userfaultfd", "can be used");

@@ -262,7 +262,7 @@ int look_take(struct look *l, int memory)
 		if (look_pid(l, i))
 			add_process(l, i);
 	sh_each_thread(&l->dev, note_slot, l);
-	sh_each_due(&l->dev, note_due, l);
+	l->unseen = sh_each_due(&l->dev, note_due, l);
 	sh_each_held(&l->dev, note_held, l);
 	if (!l->no_memory)
 		return 0;

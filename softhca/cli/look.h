@@ -35,6 +35,7 @@ struct look {
 	unsigned int ntasks;
 	struct sh_due *due;
 	unsigned int ndue;
+	uint32_t unseen; /* queues that could not be looked into */
 	struct sh_held *held;
 	unsigned int nheld;
 	bool no_memory; /* something did not fit */

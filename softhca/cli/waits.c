@@ -209,6 +209,7 @@ static json_t *describe(const struct report *r)
 	put_int(o, "daemon", (uint64_t)r->daemon);
 	put_int(o, "apart_ms", (r->last.now - r->first.now) / 1000000);
 	put_int(o, "lost", lost);
+	put_int(o, "unseen", r->last.unseen);
 	json_object_set_new(o, "threads", threads);
 	json_object_set_new(o, "locks", locks);
 	json_object_set_new(o, "outstanding", due);
@@ -299,7 +300,7 @@ static void print_text(const json_t *report)
 {
 	const json_t *due = json_object_get(report, "outstanding"),
 		     *locks = json_object_get(report, "locks");
-	json_int_t lost = integer(report, "lost");
+	json_int_t lost = integer(report, "lost"), unseen = integer(report, "unseen");
 	size_t index;
 	json_t *item;
 
@@ -313,6 +314,10 @@ static void print_text(const json_t *report)
 	print_due(due, false);
 	printf("\n%s\n", lost ? "lost wake-ups" : "no wake-up is lost");
 	print_due(due, true);
+	if (unseen)
+		printf("%lld queue%s not looked into, because their memory is not shared "
+		       "(SOFTHCA_QUEUES=copy)\n",
+		       (long long)unseen, unseen == 1 ? " was" : "s were");
 }
 
 /* ---- the command ---- */

@@ -189,7 +189,8 @@ struct look {
 	const struct sh_dev *dev;
 	void (*fn)(void *arg, const struct sh_due *due);
 	void *arg;
-	uint32_t inside; /* in the whole instance */
+	uint32_t inside;  /* in the whole instance */
+	uint32_t *unseen; /* queues that cannot be looked into */
 	struct process process[SH_MAX_PROC];
 };
 
@@ -416,6 +417,7 @@ static void look_at_qp(const struct look *l, uint32_t hca, const struct sh_qp *q
 
 	if (!qp->qpn || !d.proc || qp->silent)
 		return;
+	*l->unseen += (qp->sq_present && !qp->buf.shm_off) + (qp->rq_present && !qp->rq_db.shm_off);
 	send_side(l, hca, qp, &d);
 	d = (struct sh_due){.hca = hca, .number = qp->qpn, .proc = d.proc};
 	receive_side(l, qp, &d);
@@ -430,6 +432,7 @@ static void look_at_srq(const struct look *l, uint32_t hca, const struct sh_srq 
 
 	if (srq->live != SH_LIVE || !d.proc)
 		return;
+	*l->unseen += !srq->db.shm_off;
 	d.count = srq_receives(l->dev, srq);
 	d.progress = srq->consumed;
 	if (d.count)
@@ -441,8 +444,10 @@ static void look_at_cq(const struct look *l, uint32_t hca, const struct sh_cq *c
 	struct sh_due d = {.hca = hca, .number = cq->cqn, .proc = proc_of(l->dev, cq->ctx)};
 	uint32_t ci, arm, from, last, producer;
 
-	if (cq->live != SH_LIVE || !d.proc ||
-	    !word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, set_ci), &ci))
+	if (cq->live != SH_LIVE || !d.proc)
+		return;
+	*l->unseen += !cq->db.shm_off;
+	if (!word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, set_ci), &ci))
 		return;
 	/*
 	 * Read last: a program that polls at this moment must not seem to have polled more than
@@ -552,12 +557,13 @@ static void look_at_copies(const struct look *l)
 	}
 }
 
-void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_due *due),
-		 void *arg)
+uint32_t sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_due *due),
+		     void *arg)
 {
 	static struct look l;
+	uint32_t unseen = 0;
 
-	l = (struct look){.dev = dev, .fn = fn, .arg = arg};
+	l = (struct look){.dev = dev, .fn = fn, .arg = arg, .unseen = &unseen};
 	sh_each_thread(dev, note_thread, &l);
 	for (uint32_t i = 0; i < dev->hcas; i++)
 		look_at_hca(&l, i);
@@ -574,4 +580,5 @@ void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh
 		if (q->generation && d.count && d.proc)
 			fn(arg, &d);
 	}
+	return unseen;
 }

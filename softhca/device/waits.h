@@ -115,7 +115,11 @@ struct sh_due {
 			      posted there */
 	uint64_t progress; /* the same in two looks: nothing has moved */
 };
-void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_due *due),
-		 void *arg);
+/*
+ * Returns how many queues (CQs, SRQs, queues of QPs) could not be looked into, because their memory
+ * is not device memory.
+ */
+uint32_t sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_due *due),
+		     void *arg);
 
 #endif

@@ -146,6 +146,13 @@ blocks=$(stat -L -c %b "$(memory)")
 ok "looking allocates no page of device memory" eval 'look && [ "$(stat -L -c %b "$(memory)")" -eq "$blocks" ]'
 over
 
+export SOFTHCA_QUEUES=copy
+situation receive
+ok "queues that it cannot look into are not passed over in silence" eval 'look && grep -q "^[1-9][0-9]* queues were not looked into" "$tmp/text" &&
+	jq -e ".unseen > 0" "$tmp/json" >/dev/null'
+over
+unset SOFTHCA_QUEUES
+
 # Both ends poll all the time, while the command looks at their CQs.
 "$SOFTHCA" start lab >/dev/null || exit 1
 ours "$SOFTHCA" run --instance lab -- bash -c 'pingpong "$@"' pingpong "$TOOLS/ibv_rc_pingpong" -n 100000000 >"$tmp/pingpong" 2>&1 &

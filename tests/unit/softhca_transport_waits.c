@@ -89,6 +89,22 @@ static void open_pair(const struct tpair_opts *opts)
 	sh_proc(&p.m->dev, 1)->pid = (uint32_t)getpid();
 }
 
+/* The report says what it could not look into. */
+static void test_unseen(void **state)
+{
+	uint32_t seen_all;
+
+	(void)state;
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
+	seen_all = sh_each_due(&p.m->dev, count_lost, &(unsigned int){0});
+	tpair_close(&p);
+	assert_int_equal(seen_all, 0);
+	/* Of each QP both queues. The CQs of the test are in device memory. */
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC, .private_memory = true});
+	assert_int_equal(sh_each_due(&p.m->dev, count_lost, &(unsigned int){0}), 4);
+	tpair_close(&p);
+}
+
 /* ---- sending ---- */
 
 static void test_doorbell(void **state)
@@ -544,13 +560,21 @@ static void test_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_doorbell),      cmocka_unit_test(test_engine),
-		cmocka_unit_test(test_state),	      cmocka_unit_test(test_receiver_not_ready),
-		cmocka_unit_test(test_srq_not_ready), cmocka_unit_test(test_acknowledgement),
-		cmocka_unit_test(test_no_timeout),    cmocka_unit_test(test_receive),
-		cmocka_unit_test(test_completion),    cmocka_unit_test(test_doze),
-		cmocka_unit_test(test_attention),     cmocka_unit_test(test_wire),
-		cmocka_unit_test(test_lock),	      cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_unseen),
+		cmocka_unit_test(test_doorbell),
+		cmocka_unit_test(test_engine),
+		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_receiver_not_ready),
+		cmocka_unit_test(test_srq_not_ready),
+		cmocka_unit_test(test_acknowledgement),
+		cmocka_unit_test(test_no_timeout),
+		cmocka_unit_test(test_receive),
+		cmocka_unit_test(test_completion),
+		cmocka_unit_test(test_doze),
+		cmocka_unit_test(test_attention),
+		cmocka_unit_test(test_wire),
+		cmocka_unit_test(test_lock),
+		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_copy),
 	};
 
