@@ -64,6 +64,12 @@ static struct {
 	uint32_t number;      /* how many there have been */
 } control = {.fd = -1, .memfd = -1, .lease = -1};
 
+/*
+ * Not 0 in the address space in which the connection was made: the kernel clears it in a child that
+ * has a copy of that. NULL: it cannot be told.
+ */
+static uint32_t *here;
+
 /* All of shim_dev stands, for threads that have no lock. */
 static bool described;
 
@@ -272,19 +278,47 @@ static __attribute__((constructor)) void loaded(void)
 
 /* ---- the connection; control_lock is held ---- */
 
+bool shim_borrowed(void)
+{
+	const int pid = control.pid;
+
+	return pid && pid != getpid() && here && __atomic_load_n(here, __ATOMIC_RELAXED) &&
+	       sh_sys(syscall(SYS_kill, pid, 0)) != -ESRCH;
+}
+
+static void mark_here(void)
+{
+	int err;
+
+	if (!here) {
+		here = sh_mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			       -1, 0, &err);
+		if (here && sh_madvise((uintptr_t)here, SHIM_PAGE, MADV_WIPEONFORK)) {
+			sh_munmap(here, SHIM_PAGE);
+			here = NULL;
+		}
+	}
+	if (here)
+		__atomic_store_n(here, 1, __ATOMIC_RELAXED);
+}
+
 /*
  * Asked once for each request. The process is another one in a child of which no handler of fork()
- * knows: by clone() or vfork(), or the system call itself. The daemon would take its commands for
- * its parent's, and answer into memory of that. The descriptor is another file, or none, where the
- * program has closed it: what goes there would be the program's data.
+ * knows: by clone() or the system call itself. The daemon would take its commands for its parent's,
+ * and answer into memory of that. So it does, and rightly, for a child that uses its parent's memory.
+ * The descriptor is another file, or none, where the program has closed it: what goes there would be
+ * the program's data.
  */
 static bool connected(void)
 {
-	return control.pid == getpid() && sh_ident_holds(control.fd, &control.id);
+	return (control.pid == getpid() || shim_borrowed()) &&
+	       sh_ident_holds(control.fd, &control.id);
 }
 
 static void drop_connection(void)
 {
+	if (shim_borrowed())
+		return;
 	if (connected())
 		sh_close(control.fd);
 	control.fd = -1;
@@ -402,6 +436,7 @@ static int connect_now(void)
 	control.fd = fd;
 	sh_ident_take(control.fd, &control.id);
 	control.pid = getpid();
+	mark_here();
 	control.root = root();
 	/* 0 means none. */
 	__atomic_store_n(&control.number, control.number + 1 ?: 1, __ATOMIC_RELAXED);
@@ -435,6 +470,9 @@ static int reconnect(void)
 
 	if (connected())
 		return 0;
+	/* The parent would be left with a descriptor that is its child's. */
+	if (shim_borrowed())
+		return -EBUSY;
 	control.pid = 0;
 	err = connect_now();
 	control.gone = says_gone(err);
@@ -514,8 +552,12 @@ bool shim_control_gone(void)
 
 int shim_control_to_open(void)
 {
-	int err = shim_control_get();
+	int err;
 
+	/* What it opens would be noted as its parent's. */
+	if (shim_borrowed())
+		return -EBUSY;
+	err = shim_control_get();
 	if (err)
 		shim_say_unreachable(err);
 	switch (err) {

@@ -96,6 +96,12 @@ void shim_control_hold(void);
 void shim_control_reach(void);
 /* The same for a caller that has the connection, which may have been closed since. */
 void shim_control_again(void);
+/*
+ * Does this process use the memory of its parent, which has a connection and lives? So does a child
+ * by vfork() or clone(CLONE_VM). It uses that connection, and never makes another one: what it
+ * stored about that would be its parent's.
+ */
+bool shim_borrowed(void);
 /* There is no connection, and no daemon. The control connection is held. */
 bool shim_control_gone(void);
 bool shim_control_mine(void); /* this thread has the connection */

@@ -73,7 +73,8 @@ bool still_alone(void)
 	struct maps maps;
 	int found;
 
-	if (still_lent() || !alone())
+	/* The threads of a parent whose memory this process uses are not to be seen. */
+	if (still_lent() || shim_borrowed() || !alone())
 		return false;
 	found = rings_mapped(&maps, false);
 	if (!found)
