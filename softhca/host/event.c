@@ -55,7 +55,8 @@ static bool exchange(uint64_t was, uint64_t is)
 					   __ATOMIC_RELAXED);
 }
 
-static void hold(void)
+/* in_device: the thread arms itself again after each sleep. No signal handler may on top of device code. */
+static void hold_as(bool in_device)
 {
 	const struct timespec limit = {.tv_nsec = LOOK_MS * 1000000L};
 	const uint64_t me = (uintptr_t)&self;
@@ -68,9 +69,14 @@ static void hold(void)
 
 		if (is && ((is & SLEEPER) || exchange(is, is | SLEEPER)))
 			futex(FUTEX_WAIT, (uint32_t)(is | SLEEPER), &limit);
+		if (in_device && sh_self.word)
+			sh_rearm();
 	}
-	if (sh_self.word)
-		sh_rearm();
+}
+
+static void hold(void)
+{
+	hold_as(false);
 }
 
 static void let_go(void)
@@ -283,7 +289,7 @@ int sh_host_event_begin(void *host, uint32_t evq)
 	int fd = -ENOENT, err = 0;
 
 	(void)host;
-	hold();
+	hold_as(true);
 	if (generation) {
 		fd = pipe_get(&cache[evq % CACHED], evq, generation);
 		if (fd < 0 && (sh_process.dev->proc || fd != -ENOENT))
@@ -309,7 +315,8 @@ int sh_host_event(void *host, uint32_t evq, const void *record, size_t len)
 		while (done == -EINTR);
 	}
 	let_go();
-	return done == -EAGAIN ? -EAGAIN : 0;
+	/* The daemon brings what this process could not write, for whatever reason. */
+	return done < 0 ? -EAGAIN : 0;
 }
 
 /* By name where it is not open: that needs no descriptor, and this process may have none left. */
@@ -324,7 +331,7 @@ bool sh_host_event_written(void *host, uint32_t evq)
 	(void)host;
 	if (!q || !q->generation)
 		return false;
-	hold();
+	hold_as(true);
 	if (is_open(p, evq, q->generation))
 		err = sh_reach_fstat(p->fd, &st);
 	else

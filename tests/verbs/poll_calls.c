@@ -164,8 +164,11 @@ static void pairs(uint32_t number)
 	       (unsigned long long)n[WOKEN], (unsigned long long)n[OTHERS]);
 	fflush(stdout);
 	CHECK(n[EMPTY] < waits * EMPTY_POLLS);
-	/* What computes gets its time slice for each yield. */
-	CHECK(n[YIELDS] < waits / MANY * 2);
+	/*
+	 * What computes gets its time slice for each yield. A poller that only yielded would do so in each wait; one
+	 * that sleeps does now and then, more often where other programs compute, too.
+	 */
+	CHECK(n[YIELDS] < waits / 2);
 	CHECK(n[SLEEPS] > waits / MANY * 2);
 	/* Others end by themselves: where the other side had no processor for so long. */
 	CHECK(n[WOKEN] > waits / MANY);

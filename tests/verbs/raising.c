@@ -85,6 +85,21 @@ static void drain_fifo(const struct ibv_comp_channel *channel, size_t len)
 	}
 }
 
+/* A message from another QP to the CQ: whatever the sender had locked is free. */
+static void send_to(struct side *s)
+{
+	struct ibv_qp *from = make_qp(s, IBV_QPT_RC, NULL, NULL, NULL);
+	struct ibv_qp *to = make_qp(s, IBV_QPT_RC, NULL, NULL, NULL);
+
+	connect_pair(s, from, to);
+	CHECK_EQ(post_recv1(to, s, 3, 0, 8), 0);
+	CHECK_EQ(post_send1(from, s, 4, LEN / 2, 8, IBV_SEND_SIGNALED), 0);
+	expect_wc(s->rcq, 3, IBV_WC_SUCCESS);
+	expect_wc(s->scq, 4, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_destroy_qp(from), 0);
+	CHECK_EQ(ibv_destroy_qp(to), 0);
+}
+
 static void round_of_receiver(uint64_t round)
 {
 	unsigned int events = 0, messages = 0;
@@ -140,6 +155,7 @@ static void round_of_receiver(uint64_t round)
 		events++;
 	}
 	CHECK_EQ(events, messages);
+	send_to(&s);
 	post(ARRIVED, board->word[ARRIVED] + messages);
 	CHECK_EQ(ibv_destroy_qp(qp), 0);
 	/* Waits until as many events are acknowledged as the device has reported. */

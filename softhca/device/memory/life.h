@@ -192,13 +192,19 @@ static inline void sh_rearm(void)
 
 /*
  * Pins this thread until sh_unpin(), or to the end of sh_catch(). The compiler must not move
- * anything out from between.
+ * anything out from between. Returns what sh_unpin() needs: the door, or NULL if the thread has
+ * none, and in bit 0 whether the kernel had disarmed the thread. It stays disarmed then: this may
+ * be a signal handler on top of device code, which must not be thrown.
  */
+#define SH_DISARMED 1
+
 static inline struct sh_door *sh_pin(void)
 {
 	struct sh_door *was = sh_self.armed;
 
 	if (was) {
+		if (!__atomic_load_n(sh_self.cs, __ATOMIC_RELAXED))
+			was = (struct sh_door *)((uintptr_t)was | SH_DISARMED);
 		sh_self.armed = NULL;
 		__atomic_store_n(sh_self.cs, 0, __ATOMIC_RELAXED);
 	}
@@ -210,8 +216,9 @@ static inline void sh_unpin(struct sh_door *was)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (was) {
-		sh_self.armed = was;
-		sh_rearm();
+		sh_self.armed = (struct sh_door *)((uintptr_t)was & ~(uintptr_t)SH_DISARMED);
+		if (!((uintptr_t)was & SH_DISARMED))
+			sh_rearm();
 	}
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * How a thread finds out whether others can throw it: it naps in front of a closed door, and sees whether the kernel
- * has disarmed it. What the kernel does in each nap is made up here.
+ * has disarmed it. What the kernel does in each nap is made up here. And what pinning leaves of a thread that is
+ * armed, or is not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -167,6 +168,34 @@ static void a_kernel_that_does_not_count(void **state)
 	assert_false(looks(WAITS | DISARMED));
 }
 
+/* As before after the pin: a thread that the kernel has disarmed may be in a signal handler on top of device code. */
+static void pins_leave_a_thread_as_it_was(void **state)
+{
+	static struct sh_door door;
+
+	(void)state;
+	for (int disarmed = 0; disarmed < 2; disarmed++) {
+		const uint64_t was = disarmed ? 0 : (uintptr_t)&door;
+		struct sh_door *outer, *inner;
+
+		cs = was;
+		sh_self.cs = &cs;
+		sh_self.armed = &door;
+		outer = sh_pin();
+		assert_null(sh_self.armed);
+		assert_int_equal(cs, 0);
+		inner = sh_pin();
+		sh_unpin(inner);
+		assert_null(sh_self.armed);
+		assert_int_equal(cs, 0);
+		sh_unpin(outer);
+		assert_ptr_equal(sh_self.armed, &door);
+		assert_int_equal(cs, was);
+	}
+	sh_self.armed = NULL;
+	cs = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +205,7 @@ int main(void)
 		cmocka_unit_test_setup(a_nap_without_a_switch_says_nothing, setup),
 		cmocka_unit_test_setup(releases, setup),
 		cmocka_unit_test_setup(a_kernel_that_does_not_count, setup),
+		cmocka_unit_test(pins_leave_a_thread_as_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
