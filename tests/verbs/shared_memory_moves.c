@@ -363,6 +363,50 @@ static void sealed(int arg)
 	down();
 }
 
+/*
+ * A part of a mapping was registered, and is not any more: the mapping moves and grows as one, with its contents. The
+ * part begins where the mapping does, in its middle, or ends where it does.
+ */
+static void once_registered(size_t first, size_t n, int flags)
+{
+	uint8_t *area = mmap(NULL, 64 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *mem,
+		*to;
+	uint8_t *place = pages(40);
+	struct ibv_mr *mr;
+
+	CHECK(area != MAP_FAILED);
+	mem = mmap(area + 4 * PAGE, 20 * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	fill(mem, 20 * PAGE, 90);
+	mr = ibv_reg_mr(s.pd, mem + first * PAGE, n * PAGE, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	if (!flags)
+		CHECK_EQ(munmap(area + 24 * PAGE, 40 * PAGE), 0);
+	/* Twice: what has moved moves again. */
+	for (int i = 1; i <= 2; i++) {
+		size_t was = i * 10 + 10, is = was + 10;
+
+		to = flags & MREMAP_FIXED ? mremap(mem, was * PAGE, is * PAGE, flags, place)
+					  : mremap(mem, was * PAGE, is * PAGE, flags);
+		CHECK(to != MAP_FAILED);
+		CHECK(flags || to == mem);
+		CHECK(!(flags & MREMAP_FIXED) || to == place);
+		CHECK_EQ(differs(to, 20 * PAGE, 90), -1);
+		for (size_t at = 20 * PAGE; at < is * PAGE; at++)
+			CHECK_EQ(to[at], 0);
+		mem = to;
+		place = flags & MREMAP_FIXED ? pages(40) : place;
+	}
+	mr = reg(mem, 40 * PAGE);
+	CHECK_EQ(differs(mem, 20 * PAGE, 90), -1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 40 * PAGE);
+	munmap(place, 40 * PAGE);
+	munmap(area, 64 * PAGE);
+}
+
 int main(void)
 {
 	uint64_t used;
@@ -379,6 +423,14 @@ int main(void)
 	doubling(false);
 	doubling(true);
 	protected_moves();
+	for (int how = 0; how < 3; how++) {
+		static const int flags[] = {0, MREMAP_MAYMOVE, MREMAP_MAYMOVE | MREMAP_FIXED};
+
+		once_registered(0, 3, flags[how]);
+		once_registered(7, 3, flags[how]);
+		once_registered(17, 3, flags[how]);
+		once_registered(0, 20, flags[how]);
+	}
 	remapping();
 	moving_beside_writes(0);
 	moving_beside_writes(MREMAP_FIXED);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * mremap(): device memory becomes private first. Beside threads it cannot, and moves by copying.
+ * Pages that once were device memory may stay a mapping of their own, which the kernel does not
+ * move together with its neighbours: then each of these moves by itself.
  */
 #include <stdarg.h>
 
@@ -198,6 +200,103 @@ static void moved(void *old, size_t old_len, void *to, size_t len, int flags)
 	marks_moved((uintptr_t)old, old_len, (uintptr_t)to, len, flags & MREMAP_DONTUNMAP);
 }
 
+#define PIECES 64
+
+/* Mappings in a row that would be one, had this library not exchanged some of their pages. */
+struct row {
+	uint64_t end[PIECES];
+	unsigned int n;
+	int prot;
+};
+
+/*
+ * False: there is a hole, a difference, or a place where the kernel keeps two mappings apart by
+ * itself; or there are too many.
+ */
+static bool find_row(uint64_t start, uint64_t end, struct row *row)
+{
+	struct mapping m;
+	struct maps maps;
+	uint64_t at = start;
+
+	row->n = 0;
+	row->prot = 0;
+	if (maps_open(&maps))
+		return false;
+	while (at < end && maps_next(&maps, &m)) {
+		if (m.end <= at)
+			continue;
+		if (m.start > at || m.ino || m.stack || m.perms[3] != 'p' || row->n == PIECES ||
+		    (row->n && (mapping_prot(&m) != row->prot || !shim_is_seam(at))))
+			break;
+		row->prot = mapping_prot(&m);
+		at = m.end < end ? m.end : end;
+		row->end[row->n++] = at;
+	}
+	maps_close(&maps);
+	return at == end;
+}
+
+/* Moves each mapping of the row to the same place behind `to`. 0 or -errno: nothing has moved. */
+static int move_row(const struct row *row, uint64_t start, uint64_t to)
+{
+	unsigned int i;
+	int err = 0;
+
+	for (i = 0; i < row->n && !err; i++) {
+		uint64_t from = i ? row->end[i - 1] : start, len = row->end[i] - from;
+
+		if (REAL(mremap)((void *)(uintptr_t)from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
+				 (void *)(uintptr_t)(to + (from - start))) == MAP_FAILED)
+			err = -errno;
+	}
+	for (i -= !!err; err && i-- > 0;) {
+		uint64_t from = i ? row->end[i - 1] : start, len = row->end[i] - from;
+
+		REAL(mremap)
+		((void *)(uintptr_t)(to + (from - start)), len, len, MREMAP_MAYMOVE | MREMAP_FIXED,
+		 (void *)(uintptr_t)from);
+	}
+	return err;
+}
+
+/*
+ * The kernel has refused to move mappings that would be one without this library. Its own answer is
+ * left if they would not.
+ */
+static void *remap_row(void *old, size_t old_len, size_t len, int flags, void *where)
+{
+	const uint64_t from = (uintptr_t)old, old_end = from + mapcall_whole(old_len);
+	struct row row;
+	uint64_t at;
+	void *to;
+	int err;
+
+	if (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED) || !find_row(from, old_end, &row)) {
+		errno = EFAULT;
+		return MAP_FAILED;
+	}
+	if (!(flags & MREMAP_MAYMOVE))
+		return grow(old, old_len, len);
+	to = REAL(mmap)(flags & MREMAP_FIXED ? where : NULL, len, row.prot,
+			MAP_PRIVATE | MAP_ANONYMOUS | (flags & MREMAP_FIXED ? MAP_FIXED : 0), -1,
+			0);
+	if (to == MAP_FAILED)
+		return to;
+	at = (uintptr_t)to;
+	err = move_row(&row, from, at);
+	if (err) {
+		REAL(munmap)(to, len);
+		errno = -err;
+		return MAP_FAILED;
+	}
+	for (unsigned int i = 0; i < row.n; i++)
+		shim_note_seam(at + (row.end[i] - from));
+	marks_moved(from, old_len, at, len, false);
+	marks_give(at, at + mapcall_whole(len), at, MARKS_ALL);
+	return to;
+}
+
 static void *remap(void *old, size_t old_len, size_t len, int flags, void *where)
 {
 	bool privatized = false, was_own;
@@ -234,10 +333,12 @@ static void *remap(void *old, size_t old_len, size_t len, int flags, void *where
 	if (!err && flags & MREMAP_FIXED && mapcall_begin(where, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
 		ret = REAL(mremap)(old, old_len, len, flags, where);
-		if (ret != MAP_FAILED) {
-			mapcall_gone(where, len);
+		if (ret != MAP_FAILED)
 			moved(old, old_len, ret, len, flags);
-		}
+		else if (errno == EFAULT)
+			ret = remap_row(old, old_len, len, flags, where);
+		if (ret != MAP_FAILED)
+			mapcall_gone(where, len);
 		shim_control_put();
 		return ret;
 	}
@@ -252,6 +353,8 @@ static void *remap(void *old, size_t old_len, size_t len, int flags, void *where
 	 * The pages that were shared are a mapping of their own now, and one call moves only one
 	 * mapping.
 	 */
+	if (ret == MAP_FAILED && errno == EFAULT && shim_dev.inst && len)
+		ret = remap_row(old, old_len, len, flags, where);
 	if (ret == MAP_FAILED && errno == EFAULT && privatized &&
 	    (flags & ~MREMAP_DONTUNMAP) == MREMAP_MAYMOVE)
 		ret = move(old, old_len, len, flags, NULL);

@@ -426,6 +426,24 @@ static int give_back(void *arg)
 	return err;
 }
 
+#define SEAMS 4096
+static uint64_t seams[SEAMS];
+
+static uint64_t *seam(uint64_t at)
+{
+	return &seams[at / SHIM_PAGE % SEAMS];
+}
+
+void shim_note_seam(uint64_t at)
+{
+	__atomic_store_n(seam(at), at, __ATOMIC_RELAXED);
+}
+
+bool shim_is_seam(uint64_t at)
+{
+	return __atomic_load_n(seam(at), __ATOMIC_RELAXED) == at;
+}
+
 /* No other process reaches the pages any more. Pages that stay device memory stay the region's. */
 static int make_private(struct range r)
 {
@@ -435,6 +453,9 @@ static int make_private(struct range r)
 	err = still_run(give_back, NULL);
 	if (err)
 		return err;
+	shim_note_seam(r.uaddr);
+	shim_note_seam(r.uaddr + SHIM_PAGE); /* split() */
+	shim_note_seam(r.uaddr + r.len);
 	(void)shim_share_forget(r.uaddr, r.len);
 	/* An error does not matter: a daemon that is gone gives nothing out again. */
 	(void)shim_changed(SH_CHANGED_GONE, r.uaddr, r.len);

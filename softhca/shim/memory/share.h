@@ -49,6 +49,12 @@ int shim_make_private(uint64_t low, uint64_t high);
  * has done so for two seconds.
  */
 int shim_make_private_first(uint64_t low, uint64_t high);
+/*
+ * Places at which pages that once were device memory begin or end. The kernel may keep the mappings
+ * on either side apart for good. Of many places the older ones are forgotten.
+ */
+void shim_note_seam(uint64_t at);
+bool shim_is_seam(uint64_t at);
 /* madvise() may have joined mappings of a region in the range that map_region() keeps apart. */
 void shim_share_split(uint64_t addr, uint64_t len);
 /* Notes queue pages that are being mapped. */
