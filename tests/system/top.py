@@ -87,7 +87,8 @@ for key, name, row in ((b"d", "hcas", "host0/mlx4_0"), (b"o", "ports", "mlx4_0:1
     top.type(key)
     ok("the key %s: %s" % (key.decode(), name), top.until(view(name)) and top.until(lambda l: any(row in line for line in l[3:])))
 top.type(b"p")
-pids = lambda l: [int(line.split()[0]) for line in l[3:] if line[:1].isdigit()]
+# Rows of the view before may still stand below.
+pids = lambda l: [int(word) for line in l[3:] for word in line.split()[:1] if word.isdigit()]
 top.until(lambda l: l[1].startswith("processes") and len(pids(l)) == 4)
 processes = sorted(pids(top.lines()))
 # Keys as TERM=linux sends them: cursor down, end.

@@ -380,9 +380,11 @@ static void guards(int arg)
 
 #define MANY 600
 
+extern pid_t _Fork(void) __attribute__((weak));
+
 /*
  * The shim can note nothing of what it keeps from the child, and afterwards knows what the program
- * keeps from it.
+ * keeps from it. fork() is refused then, and _Fork() is not.
  */
 static void fork_without_memory(int arg)
 {
@@ -409,16 +411,20 @@ static void fork_without_memory(int arg)
 	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
 	limit = before;
 	limit.rlim_cur = address_space();
-	CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
-	pid = fork();
-	CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
-	if (!pid)
-		_exit(0);
-	CHECK(pid > 0);
-	CHECK_EQ(waitpid(pid, NULL, 0), pid);
-	for (size_t i = MANY - 5; i < MANY; i++) {
-		attributes_of(pool + i * PAGE, flags, sizeof(flags));
-		CHECK_EQ(strstr(flags, " dc") != NULL, i == MANY - 3);
+	for (int bare = 0; bare < (_Fork ? 2 : 1); bare++) {
+		CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+		pid = bare ? _Fork() : fork();
+		if (!pid)
+			_exit(0);
+		CHECK(pid > 0 || (!bare && errno == ENOMEM));
+		CHECK(pid < 0 || bare || SANITIZED);
+		CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+		if (pid > 0)
+			CHECK_EQ(waitpid(pid, NULL, 0), pid);
+		for (size_t i = MANY - 5; i < MANY; i++) {
+			attributes_of(pool + i * PAGE, flags, sizeof(flags));
+			CHECK_EQ(strstr(flags, " dc") != NULL, i == MANY - 3);
+		}
 	}
 	pthread_barrier_wait(&steps);
 	CHECK_EQ(pthread_join(t, NULL), 0);
