@@ -55,7 +55,10 @@ static bool exchange(uint64_t was, uint64_t is)
 					   __ATOMIC_RELAXED);
 }
 
-/* in_device: the thread arms itself again after each sleep. No signal handler may on top of device code. */
+/*
+ * in_device: the caller is device code, so the thread arms itself again after each sleep. Other callers may be signal
+ * handlers on top of device code, which must not be thrown.
+ */
 static void hold_as(bool in_device)
 {
 	const struct timespec limit = {.tv_nsec = LOOK_MS * 1000000L};

@@ -303,11 +303,11 @@ static void mark_here(void)
 }
 
 /*
- * Asked once for each request. The process is another one in a child of which no handler of fork()
- * knows: by clone() or the system call itself. The daemon would take its commands for its parent's,
- * and answer into memory of that. So it does, and rightly, for a child that uses its parent's memory.
- * The descriptor is another file, or none, where the program has closed it: what goes there would be
- * the program's data.
+ * Asked once for each request. A child that was made by clone(), or by the system call fork itself,
+ * is another process although no handler of fork() has run in it. Over its parent's connection the
+ * daemon would take its commands for its parent's, and would answer into its parent's memory. Only
+ * for a child that uses that memory is this right. Where the program has closed the descriptor, the
+ * number is another file's or nobody's: what goes there would be the program's data.
  */
 static bool connected(void)
 {

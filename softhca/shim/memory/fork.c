@@ -29,6 +29,7 @@
 #include "marks.h"
 #include "memory.h"
 #include "ranges.h"
+#include "softhca/shim/sandbox.h"
 #include "softhca/shim/say.h"
 #include "share.h"
 #include "softhca/shim/stack.h"
@@ -432,13 +433,14 @@ static bool is_limited(int what)
 }
 
 /*
- * Makes sure, where a limit may leave no room for copies, that the child will have all pages: as
- * copies, or because they are private by then, which takes no room and lasts. 0, or -ENOMEM.
+ * Where a limit may leave no room for copies, makes sure that the child will have all pages, either
+ * as copies or because they are private by then. They stay private afterwards. Asks for no limit
+ * under a seccomp filter, which may end the process for the question. 0, or -ENOMEM.
  */
 static int find_room(void)
 {
-	if ((!is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) || !shim_shares_any() ||
-	    has_room())
+	if (!shim_shares_any() || sandboxed() ||
+	    (!is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) || has_room())
 		return 0;
 	(void)shim_make_private_first(0, UINT64_MAX);
 	if (has_room())
@@ -459,8 +461,8 @@ EXPORT pid_t fork(void)
 	err = shim_dev.inst ? shim_make_private_first(0, 0) : 0;
 	if (err == -ENOMEM && has_room())
 		err = 0;
-	if (!err || err == -EBUSY)
-		err = shim_dev.inst ? find_room() : 0;
+	else if (shim_dev.inst && (!err || err == -EBUSY))
+		err = find_room();
 	if (err == -EAGAIN || err == -ENOTCONN || err == -ENOMEM) {
 		errno = err == -ENOMEM ? ENOMEM : EAGAIN;
 		return -1;
