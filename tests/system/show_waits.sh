@@ -148,8 +148,9 @@ over
 
 export SOFTHCA_QUEUES=copy
 situation receive
-ok "queues that it cannot look into are not passed over in silence" eval 'look && grep -q "^[1-9][0-9]* queues were not looked into" "$tmp/text" &&
-	jq -e ".unseen > 0" "$tmp/json" >/dev/null'
+# Two CQs, and both queues of two QPs.
+ok "queues that it cannot look into are not passed over in silence" eval 'look && grep -q "^6 queues were not looked into" "$tmp/text" &&
+	jq -e ".unseen == 6" "$tmp/json" >/dev/null'
 over
 unset SOFTHCA_QUEUES
 
