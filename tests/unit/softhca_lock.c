@@ -245,6 +245,45 @@ static void sleeper_gets_the_lock_of_a_dead_holder(void **state)
 	mock_free(m);
 }
 
+/*
+ * The kernel disarms a thread that sleeps. It can be thrown afterwards all the same, or others would wait for it
+ * where it is stopped next.
+ */
+static void sleeper_is_armed_again(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+	int status;
+	pid_t pid;
+
+	(void)state;
+	sh_lock(&m->dev, &o->lock);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct sh_srq *other = o + 1;
+		struct sh_door door;
+		uint64_t kernels = 0;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		alarm(60);
+		sh_lock_init(&other->lock);
+		sh_lock(&m->dev, &other->lock); /* which gives the thread its slot */
+		sh_unlock(&m->dev, &other->lock);
+		sh_self.cs = &kernels;
+		sh_self.armed = &door;
+		sh_lock(&m->dev, &o->lock);
+		_exit(kernels != (uintptr_t)&door);
+	}
+	while (!(__atomic_load_n(&o->lock.owner, __ATOMIC_SEQ_CST) & SH_OWNER_SLEEPERS) ||
+	       !sleeps(pid))
+		usleep(100);
+	sh_unlock(&m->dev, &o->lock);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	mock_free(m);
+}
+
 /* ---- threads that find no slot ---- */
 
 struct hog {
@@ -374,6 +413,7 @@ int main(void)
 		cmocka_unit_test(only_the_holder_unlocks),
 		cmocka_unit_test(sleeper_goes_on_without_its_wake_up),
 		cmocka_unit_test(sleeper_gets_the_lock_of_a_dead_holder),
+		cmocka_unit_test(sleeper_is_armed_again),
 		cmocka_unit_test(without_a_slot_one_at_a_time),
 		cmocka_unit_test(one_at_a_time),
 	};
