@@ -208,6 +208,68 @@ static void a_record_in_flight_is_settled_once(void **state)
 	mock_free(f.m);
 }
 
+/* A thread that has counted the sixth completion event was thrown. Returns what the counter says when that is settled. */
+static uint32_t settled(struct fixture *f, bool piped, bool tells)
+{
+	struct sh_evq *q = sh_evq(&f->m->dev, f->evq);
+
+	q->tells = tells;
+	q->flight_piped = piped;
+	q->flight_count = 5;
+	q->flight_log = 0;
+	q->flight_off = (uint64_t)((char *)&f->cq[0]->comp_events - (char *)f->m->inst);
+	f->cq[0]->comp_events = 6;
+	assert_int_equal(sh_evq_hold(&f->m->daemon, f->evq), 0);
+	sh_evq_release(&f->m->daemon, f->evq);
+	assert_int_equal(q->flight_off, 0);
+	return f->cq[0]->comp_events;
+}
+
+static void a_record_that_was_written_counts(void **state)
+{
+	struct fixture f;
+	uint32_t wakes;
+
+	(void)state;
+	fixture_open(&f);
+	/* The mock says that a record was written since event_begin() was called. */
+	f.m->shared->room = 3;
+	sh_comp_event(&f.m->dev, 0, CQN + 1);
+	wakes = f.m->shared->wakes[0];
+	assert_int_equal(settled(&f, true, true), 6);
+	/* That was an older record: this one was not to go into the pipe. */
+	assert_int_equal(settled(&f, false, true), 5);
+	/* Nobody knows: one record too many is allowed. */
+	assert_int_equal(settled(&f, true, false), 5);
+	assert_int_equal(f.m->shared->wakes[0], wakes);
+	mock_free(f.m);
+}
+
+/* The thread has put the record into the spill, and has not told the daemon. */
+static void a_record_that_was_spilled_counts(void **state)
+{
+	struct fixture f;
+	struct sh_evq *q;
+	uint32_t wakes, attention;
+
+	(void)state;
+	fixture_open(&f);
+	f.m->shared->room = 0;
+	sh_comp_event(&f.m->dev, 0, CQN + 1);
+	q = sh_evq(&f.m->dev, f.evq);
+	assert_int_equal(q->spilled, 1);
+	wakes = f.m->shared->wakes[0];
+	attention = sh_proc(&f.m->dev, 0)->attention;
+	q->flight_spilled = 0;
+	assert_int_equal(settled(&f, false, true), 6);
+	assert_true(f.m->shared->wakes[0] > wakes);
+	assert_int_not_equal(sh_proc(&f.m->dev, 0)->attention, attention);
+	/* The spill has another one. */
+	q->flight_spilled = 1;
+	assert_int_equal(settled(&f, false, true), 5);
+	mock_free(f.m);
+}
+
 /*
  * A client keeps the queue's lock. The daemon does not wait: it writes the record later, and none
  * is missing.
@@ -259,6 +321,8 @@ int main(void)
 		cmocka_unit_test(unknown_addressees_are_ignored),
 		cmocka_unit_test(damage_is_repaired_or_refused),
 		cmocka_unit_test(a_record_in_flight_is_settled_once),
+		cmocka_unit_test(a_record_that_was_written_counts),
+		cmocka_unit_test(a_record_that_was_spilled_counts),
 		cmocka_unit_test(the_daemon_does_not_wait),
 	};
 
