@@ -340,11 +340,13 @@ static void send_one(int to)
 	group->sent[to] = number + 1;
 }
 
-static void run_client(int g, int index, enum kind of)
+static void run_client(int g, int index, enum kind of, pid_t parent)
 {
 	int first, last;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1); /* the parent has ended before */
 	group = &groups[g];
 	kind = of;
 	me = index;
@@ -408,6 +410,8 @@ static void start_group(int g)
 	struct slot *slot = &slots[g];
 	char name[64];
 
+	const pid_t parent = getpid();
+
 	memset((void *)&groups[g], 0, sizeof(groups[g]));
 	snprintf(name, sizeof(name), "soak-domain-%d-%d", g, slot->generation++);
 	domain_fd = memfd_create(name, MFD_CLOEXEC);
@@ -418,7 +422,7 @@ static void start_group(int g)
 			exit(1);
 		}
 		if (!slot->pid[i])
-			run_client(g, i, slot->kind);
+			run_client(g, i, slot->kind, parent);
 	}
 	close(domain_fd);
 }

@@ -33,9 +33,21 @@ memory() { awk '/^RssAnon/ { print $2 }' "/proc/$daemon/status"; }
 descriptors() { find "/proc/$daemon/fd" -mindepth 1 | wc -l; }
 files() { find "$SOFTHCA_DIR/softhca/lab" -type f -o -type p | grep -c -v /host; }
 
+# What ends by the limit says who waits, which tells a lost wake-up from too little processor time.
 soak() {
-	timeout $((${3%.*} + 150)) "$SOFTHCA" run --instance lab -- "$PROGRAMS/soak" "$1" --processes "$2" --seconds "$3" \
-		--seed "$seed" --progress "$progress" || { echo "to repeat it: SOAK_SEED=$seed"; return 1; }
+	local limit=$((SECONDS + ${3%.*} + 400)) job
+	"$SOFTHCA" run --instance lab -- "$PROGRAMS/soak" "$1" --processes "$2" --seconds "$3" --seed "$seed" --progress "$progress" &
+	job=$!
+	until gone "$job"; do
+		[ "$SECONDS" -lt "$limit" ] || {
+			echo "has not ended after $3 s and 400 s more; the load is $(cat /proc/loadavg)"
+			"$SOFTHCA" show --waits lab
+			kill "$job"
+			break
+		}
+		pause 0.1
+	done
+	wait "$job" || { echo "to repeat it: SOAK_SEED=$seed"; return 1; }
 }
 in_peace() {
 	until_true idle || { diff <(echo "$fresh") <(state); return 1; }
