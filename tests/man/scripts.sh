@@ -65,7 +65,7 @@ folders() {
 mkdir "$tree/build/tests/verbs" "$tree/build/tests/system"
 cat >"$tree/build/tests/verbs/Makefile" <<'END'
 check:
-	@for test in $(TESTS:.sh=); do echo "$$test SOAK_SECONDS=$$SOAK_SECONDS REPEAT=$$REPEAT RUNS=$$RUNS LOAD=$$LOAD STOPS=$$STOPS" >>../../repeated; \
+	@for test in $(TESTS:.sh=); do echo "$$test SOAK_SECONDS=$$SOAK_SECONDS REPEAT=$$REPEAT RUNS=$$RUNS LOAD=$$LOAD STOPS=$$STOPS EXEC_ROUNDS=$$EXEC_ROUNDS" >>../../repeated; \
 		result=PASS; [ "$$test" != "$(FAILS)" ] || result=FAIL; \
 		echo "what $$test says" >$$test.log; echo ":test-result: $$result" >$$test.trs; done
 END
@@ -146,10 +146,11 @@ argument_first() { TIER=quick tests 0 "6 passed, 0 failed, 0 skipped" full && ti
 ok "an argument comes first" argument_first
 long() {
 	rm -f "$tmp/installed" "$tree/build/repeated"
-	tests 0 "17 passed, 0 failed, 0 skipped" long || return 1
-	[ "$(grep -c ' REPEAT=1000 RUNS= LOAD= STOPS=$' "$tree/build/repeated")" -eq 7 ] &&
-		[ "$(grep -c '^stopped_.* STOPS=1000$' "$tree/build/repeated")" -eq 2 ] &&
+	tests 0 "18 passed, 0 failed, 0 skipped" long || return 1
+	[ "$(grep -c ' REPEAT=1000 RUNS= LOAD= STOPS= EXEC_ROUNDS=$' "$tree/build/repeated")" -eq 7 ] &&
+		[ "$(grep -c '^stopped_.* STOPS=1000 EXEC_ROUNDS=$' "$tree/build/repeated")" -eq 2 ] &&
 		grep -q 'hang_hunt .* REPEAT= RUNS=500 LOAD=20 ' "$tree/build/repeated" &&
+		grep -q '^exec_memory .* STOPS= EXEC_ROUNDS=1000$' "$tree/build/repeated" &&
 		grep -q 'wire_soak SOAK_SECONDS=3600 ' "$tree/build/repeated" ||
 		{ cat "$tree/build/repeated"; return 1; }
 	if [ "$(id -u)" -eq 0 ]; then
@@ -160,7 +161,7 @@ long() {
 }
 ok "long is the full one with more, as root with the packages" long
 long_fails() {
-	FAILS=shared_memory_pins tests 1 "16 passed, 1 failed, 0 skipped" long && has '^what shared_memory_pins says$'
+	FAILS=shared_memory_pins tests 1 "17 passed, 1 failed, 0 skipped" long && has '^what shared_memory_pins says$'
 }
 ok "what fails only in the long one has failed" long_fails
 usage() { (cd / && "$tree/scripts/test" fast >"$tmp/out" 2>&1); [ $? -eq 2 ] && has 'usage: .*not "fast"'; }
