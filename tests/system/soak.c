@@ -408,9 +408,8 @@ static void nap(double seconds)
 static void start_group(int g)
 {
 	struct slot *slot = &slots[g];
-	char name[64];
-
 	const pid_t parent = getpid();
+	char name[64];
 
 	memset((void *)&groups[g], 0, sizeof(groups[g]));
 	snprintf(name, sizeof(name), "soak-domain-%d-%d", g, slot->generation++);
